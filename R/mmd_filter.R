@@ -173,12 +173,12 @@ profile_statistics <- function(centered, units, labels, sizes, least,
   }
   n <- sum(sizes[1L, ])
   used <- if (complete) -1L else seq_len(nrow(sizes))
-  one <- \(logs, g, h, standardized) {
+  one <- \(logs, g, h, standardized, rounding) {
     e <- logs[[g]] - logs[[h]]
     e2 <- (e - rowMeans(e[, used, drop = FALSE]))^2
     if (standardized) {
       means <- rowMeans(e2[, used, drop = FALSE])
-      e2 <- e2 / ifelse(means > tie_slack^2, means, Inf)
+      e2 <- e2 / ifelse(means > rounding, means, Inf)
     }
     colSums(e2) * if (groups == 2L) 1 else sizes[, g] * sizes[, h] / n^2
   }
@@ -187,9 +187,9 @@ profile_statistics <- function(centered, units, labels, sizes, least,
       tau <- if (centered$top > 0) ratio * centered$top / n else 1
       logs <- lapply(sides, \(l) log(l + tau))
       values <- Reduce(`+`, utils::combn(groups, 2L, \(pair) {
-        one(logs, pair[1L], pair[2L], standardized)
+        one(logs, pair[1L], pair[2L], standardized, (1e-12 / ratio)^2)
       }, simplify = FALSE))
-      list(values = values, scale = mean(values))
+      list(values = values, scale = mean(values) + tie_slack)
     }
   }
   list(profile = of(FALSE), `profile (standardized)` = of(TRUE),
@@ -398,6 +398,7 @@ largest_sample <- function(test) {
 # the sample). w: of the points.
 filtered_witness <- function(test, w) {
   filter <- test$arguments$filter
+  if (!is.list(filter)) filter <- test_filter(ratio = usual_ratios)
   row <- test$statistics[test$statistics$maximum, ]
   # Of those that are made of no function of the points, that of the plain one.
   if (!row$order %in% c(0:2, one_sided)) row$order <- 0L

@@ -54,7 +54,8 @@
 #' @param reference `NULL` for all pairs, or the group that all others are
 #'   compared with, by name.
 #' @param adjust The adjustment of the p-values, one of [p.adjust.methods].
-#' @param B Number of permutations of each comparison.
+#' @param B Number of permutations of each comparison; `NULL` is 999, or 399 of
+#'   several statistics.
 #' @param control [test_control()]; its `permutations` may be `NULL` or `"all"`.
 #' @return An object of class `c("mmd_pairwise", "kernmean_fit")`, a list of
 #' \item{table}{a data frame with a row for each comparison: `group1`, `group2`
@@ -101,7 +102,7 @@ mmd_pairwise <- function(x, ...) {
 mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
                                  estimator = "kme", ..., reference = NULL,
                                  adjust = "holm", bandwidths = NULL,
-                                 filter = NULL, B = 999, blocks = NULL,
+                                 filter = NULL, B = NULL, blocks = NULL,
                                  clusters = NULL, scale = FALSE,
                                  control = test_control(),
                                  progress = interactive()) {

@@ -33,7 +33,11 @@ maximum_line <- function(test) {
   top <- test$statistics[test$statistics$maximum, ]
   if (NROW(test$statistics) > 1L) {
     paste0("one p-value for ", nrow(test$statistics), " statistics, of which ",
-           "the largest is ", top$statistic)
+           "the largest is ", top$statistic,
+           if (is.null(test$arguments$filter)) {
+             paste0("; filter = \"none\" is ", test$statistics$statistic[1L],
+                    " alone")
+           })
   } else if (isTRUE(top$order > 0L)) {
     top$statistic
   }

@@ -35,14 +35,14 @@ heading("1,000 + 1,000 points, d = 10, B = 999")
 x <- points(1000)
 y <- points(1000)
 ours <- vapply(1:2, \(t) {
-  with_threads(t, best_short(mmd_test(x, y, kernel, B = 999)))
+  with_threads(t, best_short(mmd_test(x, y, kernel, filter = "none", B = 999)))
 }, numeric(1))
 row("mmd_test, 1 thread", ours[1])
 row("mmd_test, 2 threads", ours[2])
 row("of that, the draws",
     best_short(kernmean:::draw_permutations(c(1000, 1000), 999)))
 row("mmd_test, median bandwidth, 2 threads",
-    best_short(mmd_test(x, y, B = 999)))
+    best_short(mmd_test(x, y, filter = "none", B = 999)))
 hand <- best(by_hand(x, y, 999), 3)
 row("K and K %*% Z by hand", hand)
 bar("by hand / mmd_test, 2 threads", hand / ours[2], 1)
@@ -54,14 +54,14 @@ bar("energy / mmd_test, 1 thread", theirs / ours[1], 30)
 bar("energy / mmd_test, 2 threads", theirs / ours[2], 30)
 for (name in c("mmkme", "skmse")) {
   row(paste0("mmd_test, estimator \"", name, "\""),
-      best_short(mmd_test(x, y, kernel, name, B = 999), 3))
+      best_short(mmd_test(x, y, kernel, name, filter = "none", B = 999), 3))
 }
 row("mmd_test, bandwidths = \"fuse\"",
     best_short(mmd_test(x, y, bandwidths = "fuse", B = 999), 3))
 labels <- 2000 * 1000 / 8 / 1e6
 memory <- peak_memory(
   "x <- matrix(rnorm(1e4), 1000); y <- x + 1; k <- kernel_rbf(4)",
-  "invisible(mmd_test(x, y, k, B = 999))"
+  "invisible(mmd_test(x, y, k, filter = FALSE, B = 999))"
 )
 cat(sprintf("  extra peak memory %.1f MB (labels %.2f MB, K would be 32 MB)\n",
             memory, labels))
@@ -69,7 +69,7 @@ cat(sprintf("  extra peak memory %.1f MB (labels %.2f MB, K would be 32 MB)\n",
 heading("10,000 + 10,000 points, d = 10, all 999 permutations")
 x <- points(10000)
 y <- points(10000)
-large <- best(mmd_test(x, y, kernel, B = 999), 2)
+large <- best(mmd_test(x, y, kernel, filter = "none", B = 999), 2)
 row("mmd_test", large)
 bar("energy at 2,000 points / mmd_test at 20,000", theirs / large, 1)
 row("mmd_test, bins = 25",
@@ -78,7 +78,7 @@ row("mmd_test, bins = 25",
 heading("25,000 + 25,000 points, d = 10, bins by default")
 x <- points(25000)
 y <- points(25000)
-row("mmd_test", best(mmd_test(x, y, kernel, B = 999), 2))
+row("mmd_test", best(mmd_test(x, y, kernel, filter = "none", B = 999), 2))
 row("kme(), one fold over the same tiles",
     best(kme(rbind(x, y), kernel), 2))
 
@@ -87,14 +87,14 @@ x <- points(1000)
 y <- points(1000)
 id <- rep(1:200, each = 10)
 row("mmd_test, clusters", best_short(
-  mmd_test(x, y, kernel, clusters = id, B = 999), 3
+  mmd_test(x, y, kernel, clusters = id, filter = "none", B = 999), 3
 ))
 
 heading("500 + 500 points, d = 10, B = 999, 1 thread, in turn")
 x <- points(500)
 y <- points(500)
 found <- with_threads(1, apply(in_turn(
-  15, mmd_test(x, y, kernel, B = 999),
+  15, mmd_test(x, y, kernel, filter = "none", B = 999),
   kernmean:::draw_permutations(c(500, 500), 999),
   for (b in 1:999) sample.int(1000)
 ), 1, median))

@@ -25,7 +25,8 @@ measure <- '
       colMeans(exp((2 * tcrossprod(x) - outer(square, square, "+")) / 8))
     },
     kme = kme(x, kernel), kme_median = kme(x), coef = coef(fit),
-    predict = predict(fit, y), mmd = mmd_test(x, y, kernel, B = 99),
+    predict = predict(fit, y),
+    mmd = mmd_test(x, y, kernel, filter = "none", B = 99),
     hsic = hsic_test(x[, 1], x[, 2], filter = "none", B = 99)
   )
   times <- c(2000, 400, 200, 2000, 400, 60, 60)

@@ -174,8 +174,8 @@ run_cell <- function(cell, ways, reps, permutations, cores) {
     set.seed(seed)
     data <- cell$make(cell$n)
     vapply(ways, function(way) {
-      test <- do.call(test, c(data, way, filter = "none", B = permutations))
-      test$p.value <= 0.05 + 1e-12
+      asked <- c(data, way, filter = "none", B = permutations)
+      do.call(test, asked)$p.value <= 0.05 + 1e-12
     }, NA)
   }, cores)
   power <- colMeans(do.call(rbind, rejected))

@@ -167,7 +167,7 @@ of_package <- function(test, ...) {
 }
 
 mmd_tests <- list(
-  "MMD" = of_package(mmd_test),
+  "MMD" = of_package(mmd_test, filter = "none"),
   "order 1" = of_package(mmd_test, filter = test_filter(order = 1)),
   "order 2" = of_package(mmd_test, filter = test_filter(order = 2)),
   "all nine" = of_package(mmd_test, filter = "tikhonov"),

@@ -144,7 +144,8 @@ two_sample_cell <- function(alternative, n, d, reps, permutations, cores,
   }
   tests <- lapply(choices[mmd_choices], function(choice) {
     function(data) {
-      mmd_test(data$x, data$y, estimator = choice, B = permutations)$p.value
+      mmd_test(data$x, data$y, estimator = choice, filter = "none",
+               B = permutations)$p.value
     }
   })
   p <- repeat_tests(make, tests, reps, cores, seed)
@@ -229,7 +230,8 @@ figure3 <- function(plan, reps, permutations, cores, out) {
     message(sprintf("%-4s d = %d", cell$case, cell$d))
     tests <- lapply(choices[mmd_choices], function(choice) {
       function(data) {
-        mmd_test(data$x, data$y, estimator = choice, B = permutations)$p.value
+        mmd_test(data$x, data$y, estimator = choice, filter = "none",
+               B = permutations)$p.value
       }
     })
     p <- repeat_tests(function() figure3_draws[[cell$case]](figure3_n, cell$d),
@@ -470,7 +472,7 @@ level_rows <- function(permutations) {
     list(claimed = claimed, run = function(data) test(data, arguments))
   }
   two <- function(data, arguments) {
-    do.call(mmd_test, c(data[c("x", "y")], arguments))$p.value
+    do.call(mmd_test, c(data[c("x", "y")], filter = "none", arguments))$p.value
   }
   paired <- function(data, arguments) {
     arguments$blocks <- rep(seq_len(nrow(data$x)), 2)

@@ -129,7 +129,8 @@ differences <- list(
 test_sketches <- function(x, y, kernel, sizes, bin, B) {
   z <- rbind(x, y)
   groups <- rep(c("x", "y"), c(nrow(x), nrow(y)))
-  exact <- mmd_test(x, y, kernel, B = B, scale = FALSE)$p.value
+  exact <- mmd_test(x, y, kernel, filter = "none", B = B,
+                    scale = FALSE)$p.value
   cells <- expand.grid(method = methods, m = sizes, stringsAsFactors = FALSE)
   do.call(rbind, Map(\(method, m) {
     sketch <- sketch_of(z, kernel, m, method, groups = groups, bin = bin)

@@ -73,9 +73,11 @@ in_band <- function(rejections, count) {
     rejections <= stats::qbinom(0.9995, count, 0.05)
 }
 
-# The test with settings of test_control() as arguments.
-mmd_set <- function(..., null = NULL, statistic = NULL, permutations = NULL,
-                    bins = NULL) {
+# The test, of the plain statistic alone unless said, with settings of
+# test_control() as arguments.
+mmd_set <- function(..., filter = "none", null = NULL, statistic = NULL,
+                    permutations = NULL, bins = NULL) {
   control <- test_control(null, statistic, permutations, bins)
-  do.call(mmd_test, c(list(...), list(control = control)), quote = TRUE)
+  do.call(mmd_test, c(list(...), list(filter = filter, control = control)),
+          quote = TRUE)
 }

@@ -104,9 +104,10 @@ test_that("an estimator of the user's own that is one of ours is that one", {
       f(..., B = 39)
     }
     # Of two samples a function's draws would be others.
-    given <- test_control(permutations = draw_columns(24, 39))
-    a <- draw(mmd_test, x[1:12, ], x[13:24, ], rbf, estimator, control = given)
-    b <- draw(mmd_test, x[1:12, ], x[13:24, ], rbf, twin, control = given)
+    given <- draw_columns(24, 39)
+    a <- draw(mmd_set, x[1:12, ], x[13:24, ], rbf, estimator,
+              permutations = given)
+    b <- draw(mmd_set, x[1:12, ], x[13:24, ], rbf, twin, permutations = given)
     expect_near(b$replicates, a$replicates, 1e-9)
     expect_identical(b$p.value, a$p.value)
     a <- draw(hsic_test, x[, 1], x[, 2:3], rbf, rbf, estimator)

@@ -204,8 +204,49 @@ test_that("more than 3000 points have features", {
 })
 
 test_that("TRUE asks for twelve statistics, a name for nine", {
-  count <- \(filter) {
-    nrow(mmd_test(x[1:14, ], x[15:24, ], filter = filter, B = 9)$statistics)
+  run <- \(filter) {
+    test <- mmd_set(x[1:14, ], x[15:24, ], filter = filter,
+                    permutations = draws)
+    as.data.frame(test)[c("statistic", "z", "p.value")]
   }
-  expect_identical(c(count(TRUE), count("tikhonov")), c(12L, 9L))
+  twelve <- run(TRUE)
+  nine <- run("tikhonov")
+  expect_identical(twelve[1:9, -2], nine[, -2])
+  # Those of means count 1.3 times.
+  expect_equal(twelve$z[1:9] / nine$z, rep(c(1.3, 1), 5:4))
+  expect_identical(twelve$statistic[10:12], c(
+    "profile, ratio 1", "profile (standardized), ratio 0.001", "within sums"
+  ))
+})
+
+test_that("the joint test is the default where nothing else is asked for", {
+  set.seed(1)
+  z <- matrix(rnorm(401 * 2), 401)
+  two <- rep(1:2, c(200, 201))
+  count <- \(..., x = z[1:400, ], groups = two[1:400]) {
+    NROW(mmd_test(x ~ groups, ...)$statistics)
+  }
+  expect_identical(count(B = 19), 12L)
+  expect_identical(count(B = 19, x = z, groups = two), 13L)
+  few <- \(...) count(x = z[181:220, ], groups = two[181:220], B = 19, ...)
+  expect_identical(few(kernel = kernel_laplace(1)), 12L)
+  for (asked in list(
+    list(filter = "none"), list(kernel = kernel_energy()),
+    list(kernel = kernel_linear()), list(estimator = "skmse"),
+    list(control = test_control(null = "gamma")),
+    list(control = test_control(statistic = "biased")),
+    list(control = test_control(bins = 5)), list(bandwidths = "fuse")
+  )) expect_identical(do.call(few, asked), 0L)
+  g <- gram(z[181:220, ], kernel_rbf())
+  expect_null(mmd_test(g, two[181:220], B = 19)$statistics)
+  draws <- \(...) {
+    length(mmd_test(z[181:200, ], z[201:220, ], ...)$replicates)
+  }
+  expect_identical(c(draws(), draws(filter = "none"), draws(filter = TRUE)),
+                   c(399L, 999L, 399L))
+  test <- mmd_test(z[181:200, ], z[201:220, ])
+  expect_match(paste(capture.output(print(test)), collapse = " "),
+               "12 statistics, of which .* filter = \"none\" is MMD.2 alone")
+  expect_identical(update(test, filter = TRUE, B = 19)$statistics$statistic,
+                   test$statistics$statistic)
 })

@@ -96,7 +96,7 @@ test_that("components are those of the density, each column by itself", {
 
 test_that("tests are one row, and their pairs those of the groups", {
   set.seed(1)
-  test <- mmd_test(x ~ flowers$Species, kernel = rbf, B = 99)
+  test <- mmd_set(x ~ flowers$Species, kernel = rbf, B = 99)
   row <- generics::tidy(test)
   expect_identical(row$p.value, test$p.value)
   expect_identical(row$statistic, unname(test$statistic))
@@ -104,7 +104,7 @@ test_that("tests are one row, and their pairs those of the groups", {
   apart <- kme_distance(lapply(split(data.frame(x), flowers$Species), kme, rbf))
   expect_near(pairs$estimate, apart[cbind(pairs$group1, pairs$group2)], 1e-11)
   expect_identical(as.data.frame(test), pairs)
-  pair <- generics::tidy(mmd_test(x[1:15, ], x[16:33, ], rbf, B = 19))
+  pair <- generics::tidy(mmd_set(x[1:15, ], x[16:33, ], rbf, B = 19))
   expect_near(pair$estimate^2, pair$statistic, 1e-12)
   fused <- mmd_test(x[1:15, ], x[16:33, ], bandwidths = c(1, 2), B = 99)
   expect_error(as.data.frame(fused), class = "kernmean_error_input")
@@ -115,7 +115,7 @@ test_that("the witness lies between the samples by the squared distance", {
   mixed <- sample(nrow(x), 20)
   data <- data.frame(x[mixed, ], group = rep(c("b", "a"), 10))
   for (kernel in list(rbf, kernel_linear(), kernel_energy())) {
-    test <- mmd_test(cbind(Sepal.Length, Petal.Width) ~ group, data,
+    test <- mmd_set(cbind(Sepal.Length, Petal.Width) ~ group, data,
                      kernel = kernel, B = 19)
     for (table in list(generics::augment(test),
                        generics::augment(test, data))) {

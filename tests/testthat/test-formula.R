@@ -9,7 +9,7 @@ local({
   doors <- list(
     kme = kme, kme_pca = kme_pca, kme_cov = kme_cov, kme_fda = kme_fda,
     kme_density = \(...) kme_density(..., m = 2),
-    mmd_test = \(...) mmd_test(..., B = 19),
+    mmd_test = \(...) mmd_set(..., B = 19),
     hsic_test = \(...) hsic_set(..., B = 19), rkhs_iv = rkhs_iv,
     smm = \(...) smm(..., id = rep(1:4, 3)), bag_gram = bag_gram,
     kme_landmarks = \(...) kme_landmarks(..., m = 5),
@@ -57,8 +57,8 @@ local({
     fit <- kme(~ x + y, d)
     expect_equal(kme(~ x + y, as.list(d[1:2]))$norm2, fit$norm2)
     expect_equal(kme(~ x + y, list2env(d[1:2]))$norm2, fit$norm2)
-    expect_equal(mmd_test(x ~ g, list2env(d[c("x", "g")]), B = 19)$statistic,
-                 mmd_test(x ~ g, d, B = 19)$statistic)
+    expect_equal(mmd_set(x ~ g, list2env(d[c("x", "g")]), B = 19)$statistic,
+                 mmd_set(x ~ g, d, B = 19)$statistic)
   })
 
   test_that("subset is evaluated once, as are data", {

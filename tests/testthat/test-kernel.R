@@ -137,7 +137,7 @@ test_that("uses of kernels see a sum as they see its matrix", {
                predict(components[[1L]])[1:5, ], ignore_attr = TRUE)
   first <- seq_len(nrow(flowers)) <= 40
   square <- \(i, j) mean(K[i, j])
-  test <- mmd_test(flowers[first, ], flowers[!first, ], kernel = sum, B = 99)
+  test <- mmd_set(flowers[first, ], flowers[!first, ], kernel = sum, B = 99)
   expect_equal(test$statistic[[1L]], square(first, first) +
                  square(!first, !first) - 2 * square(first, !first))
   sketch <- kme_sketch(flowers, kme_landmarks(flowers, sum, m = 75))

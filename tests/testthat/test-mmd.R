@@ -90,12 +90,12 @@ test_that("any number of threads gives the same bits", {
 
 test_that("permutations beyond one batch are the same permutations", {
   set.seed(5)
-  many <- mmd_test(x, y, rbf, B = 2500, progress = FALSE)
+  many <- mmd_set(x, y, rbf, B = 2500, progress = FALSE)
   set.seed(5)
-  few <- mmd_test(x, y, rbf, B = 2048)
+  few <- mmd_set(x, y, rbf, B = 2048)
   expect_identical(many$replicates[1:2048], few$replicates)
   set.seed(5)
-  expect_output(shown <- mmd_test(x, y, rbf, B = 2500, progress = TRUE))
+  expect_output(shown <- mmd_set(x, y, rbf, B = 2500, progress = TRUE))
   expect_identical(shown$replicates, many$replicates)
 })
 
@@ -106,19 +106,19 @@ test_that("shrinkage estimators are the twin's", {
       skmse_distance_R(K, o[1:13], o[14:22], select)
     })
     set.seed(2)
-    got <- mmd_test(x, y, rbf, est_skmse(select = select), B = 20)
+    got <- mmd_set(x, y, rbf, est_skmse(select = select), B = 20)
     expect_near(unname(c(got$statistic, got$replicates)), want, 1e-12)
   }
   lambda <- kme(pooled, rbf, "fkmse")$lambda
   want <- apply(orders, 2, \(o) fkmse_distance_R(K, o[1:13], o[14:22], lambda))
   set.seed(2)
-  got <- mmd_test(x, y, rbf, "fkmse", B = 20)
+  got <- mmd_set(x, y, rbf, "fkmse", B = 20)
   expect_equal(got$lambda, lambda)
   expect_near(unname(c(got$statistic, got$replicates)), want, 1e-9)
-  expect_near(mmd_test(x, y, rbf, est_fkmse(lambda = 0), B = 19)$statistic,
-              mmd_test(x, y, rbf, B = 19)$statistic, 1e-12)
+  expect_near(mmd_set(x, y, rbf, est_fkmse(lambda = 0), B = 19)$statistic,
+              mmd_set(x, y, rbf, B = 19)$statistic, 1e-12)
   expect_warning(
-    none <- mmd_test(x, y, rbf, est_fkmse(lambda = Inf), B = 19), "says nothing"
+    none <- mmd_set(x, y, rbf, est_fkmse(lambda = Inf), B = 19), "says nothing"
   )
   expect_equal(unname(none$statistic), 0)
 })
@@ -138,7 +138,7 @@ test_that("marginalized tests use the kernel of the marginalized means", {
 
 test_that("three samples are the sum over their pairs", {
   group <- factor(rep(c("c", "a", "b"), c(6, 9, 7)))
-  test <- mmd_test(pooled ~ group, kernel = rbf, B = 30)
+  test <- mmd_set(pooled ~ group, kernel = rbf, B = 30)
   order <- order(group)
   sizes <- c(9, 7, 6)
   v <- \(K, i, j) mmd_R(K, c(i, j), length(i))
@@ -173,7 +173,7 @@ test_that("formula, gram and two samples are one test", {
                      g = group[mixed])
   run <- \(...) {
     set.seed(7)
-    mmd_test(..., B = 40)$replicates
+    mmd_set(..., B = 40)$replicates
   }
   want <- run(x, y, rbf)
   expect_equal(run(cbind(a, b) ~ g, data, kernel = rbf), want)
@@ -236,7 +236,7 @@ test_that("bins of one point are points, larger bins stay together", {
   set.seed(9)
   bins <- mmd_set(x[1:9, ], y, rbf, bins = 9, B = 300)
   set.seed(9)
-  points <- mmd_test(x[1:9, ], y, rbf, B = 300)
+  points <- mmd_set(x[1:9, ], y, rbf, B = 300)
   expect_near(bins$statistic, points$statistic, 1e-12)
   expect_lt(abs(mean(bins$replicates) / mean(points$replicates) - 1), 0.1)
   # 13 and 9 points in bins of 3: 4 and 3 bins, one point left over; 35 ways.
@@ -250,7 +250,7 @@ test_that("bins of one point are points, larger bins stay together", {
   }
   expect_equal(
     mmd_set(as_gram(K), rep(1:2, c(13, 9)), bins = 3, B = 20)$statistic,
-    mmd_test(x, y, rbf, B = 19)$statistic
+    mmd_set(x, y, rbf, B = 19)$statistic
   )
 })
 
@@ -284,7 +284,7 @@ test_that("a variance that is rounding is not a null distribution", {
   wide <- kernel_rbf(1e6)
   expect_error(mmd_set(x, y, wide, null = "gamma"), "too little",
                class = "kernmean_error_numeric")
-  expect_warning(flat <- mmd_test(x, y, wide, B = 19), "says nothing")
+  expect_warning(flat <- mmd_set(x, y, wide, B = 19), "says nothing")
   expect_null(flat$unbiased)
   expect_error(mmd_set(1e100 * x, 1e100 * y, kernel_linear(), null = "gamma"),
                class = "kernmean_error_numeric")
@@ -370,7 +370,7 @@ test_that("constant data give the statistic 0 and p = 1", {
 test_that("ties are ties: equal samples are never significant", {
   set.seed(1)
   points <- matrix(sample(0:1, 20, TRUE), 10)
-  test <- mmd_test(points, points[10:1, ], kernel_rbf(1), B = 99)
+  test <- mmd_set(points, points[10:1, ], kernel_rbf(1), B = 99)
   expect_equal(test$p.value, 1)
 })
 
@@ -403,12 +403,12 @@ test_that("a long test stops on interrupt and the next one works", {
   expect_false(finishes(
     mmd_test(big[1:3000, ], big[3001:6000, ], kernel_rbf(5), B = 2000)
   ))
-  expect_equal(mmd_test(x, y, rbf, B = 19)$statistic[[1]], mmd_R(K, 1:22, 13))
+  expect_equal(mmd_set(x, y, rbf, B = 19)$statistic[[1]], mmd_R(K, 1:22, 13))
 })
 
 test_that("printing shows the test, summary what stands behind it", {
   set.seed(1)
-  test <- mmd_test(x, y, rbf, B = 99)
+  test <- mmd_test(x, y, rbf, filter = "none", B = 99)
   expect_snapshot({
     print(test)
     summary(test)

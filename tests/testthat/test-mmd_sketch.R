@@ -52,7 +52,7 @@ test_that("the share between samples has the total of all rows", {
   }
   # With landmarks that lose nothing it is that of the test of points.
   all <- kme_sketch(x, kme_landmarks(x, 90, rbf), groups = two)
-  want <- mmd_test(x[1:60, ], x[61:90, ], rbf, B = 19)
+  want <- mmd_set(x[1:60, ], x[61:90, ], rbf, B = 19)
   got <- mmd_test(all, control = spectrum, B = 19)
   # Eigenvalues below 1e-10 of the largest are left out.
   expect_near(got$estimate, want$estimate, 1e-6)

@@ -14,12 +14,12 @@ compare <- function(..., B = 119) {
 }
 
 # The two-sample test of two of the groups, without and with a seed.
-two_groups <- function(labels, ..., seed = 1) {
+two_groups <- function(labels, ..., filter = "none", seed = 1) {
   if (!is.null(seed)) set.seed(seed)
   kept <- group %in% labels
   x <- points[kept & group == labels[1], , drop = FALSE]
   y <- points[kept & group == labels[2], , drop = FALSE]
-  mmd_test(x, y, ..., B = 119)
+  mmd_test(x, y, ..., filter = filter, B = 119)
 }
 
 # Do the comparisons have the statistics and p-values of the two-sample tests?
@@ -128,7 +128,7 @@ test_that("blocks, clusters and all labelings are those of each pair", {
   id <- rep(1:8, each = 3)
   dose <- rep(c("a", "b", "c"), 8)
   data <- data.frame(x = x[, 1], dose, id)[sample(24), ]
-  every <- test_control(permutations = "all")
+  every <- test_control(permutations = "all", statistic = "biased")
   theta <- kernel_rbf(1)
   all <- mmd_pairwise(x ~ dose, data, kernel = theta, blocks = id,
                       control = every)

@@ -487,7 +487,7 @@ test_that("an argument left out is the default of the door, in every call", {
   # R itself counts B as missing in the door.
   passed_on <- function(x, y, B) mmd_test(x, y, B = B)
   for (i in 1:2) {
-    expect_identical(passed_on(1:9, 2:10)$parameter[["B"]], 999)
+    expect_identical(passed_on(1:9, 2:10)$parameter[["B"]], 399)
     expect_identical(test_filter()$name, "tikhonov")
     expect_identical(test_filter("none")$name, "none")
   }

@@ -78,7 +78,7 @@ test_that("one kernel is that of every variable without its own", {
 test_that("update() keeps groups, blocks and permutations", {
   d <- data.frame(a = pooled[, 1], b = pooled[, 2], g = group,
                   id = rep(1:8, 2))[c(16:1), ]
-  two <- \(...) seeded(mmd_test(cbind(a, b) ~ g, d, B = 20, ...))
+  two <- \(...) seeded(mmd_set(cbind(a, b) ~ g, d, B = 20, ...))
   blocked <- two(blocks = d$id)
   expect_same_test(seeded(update(blocked)), blocked)
   expect_same_test(seeded(update(blocked, estimator = "skmse")),
