@@ -111,7 +111,8 @@ level <- list(
 p_values <- function(data, filters, permutations, seed) {
   run <- function(filter) {
     set.seed(seed)
-    do.call(mmd_test, c(data, list(filter = filter, B = permutations)))
+    do.call(mmd_test, c(data, list(filter = filter, B = permutations,
+                                   scale = FALSE)))
   }
   joint <- run(NULL)
   others <- vapply(filters, function(filter) run(filter)$p.value, 0)

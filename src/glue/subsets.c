@@ -1,5 +1,5 @@
 #include "core/small.h"
-#include "core/spectra.h"
+#include "core/profiles.h"
 #include "core/subsets.h"
 #include "glue/entries.h"
 #include "glue/glue.h"
@@ -85,7 +85,7 @@ SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates) {
   return out;
 }
 
-/* kept x count, see core/spectra.h. rows: n x r; unit: that of each point, or NULL. */
+/* kept x count, see core/profiles.h. rows: n x r; unit: that of each point, or NULL. */
 SEXP r_subset_spectra(SEXP rows, SEXP subsets, SEXP count, SEXP unit, SEXP units, SEXP outside,
                       SEXP most, SEXP kept, SEXP least) {
   const size_t n = (size_t) Rf_nrows(rows), sets = (size_t) Rf_asReal(count);

@@ -190,10 +190,10 @@ test_that("more than 3000 points have features", {
   a <- matrix(rnorm(3200), ncol = 2)
   b <- matrix(rnorm(2810, sd = 1.1), ncol = 2)
   set.seed(1)
-  test <- mmd_test(a, b, kernel_linear(), filter = further("profile"), B = 9)
+  test <- mmd_test(a, b, kernel_linear(), filter = further("profile"), B = 19)
   set.seed(1)
   labels <- labels_R(rep(1:2, c(1600, 1405)),
-                     draw_permutations(c(1600L, 1405L), 9L))
+                     draw_permutations(c(1600L, 1405L), 19L))
   z <- rbind(a, b)
   cov_R <- \(z) eigen(crossprod(sweep(z, 2, colMeans(z))) / nrow(z))$values
   delta <- over_columns(labels, \(g) {

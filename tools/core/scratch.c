@@ -19,6 +19,7 @@
 #include "core/permute.h"
 #include "core/scores.h"
 #include "core/small.h"
+#include "core/profiles.h"
 #include "core/subsets.h"
 #include "core/tall.h"
 #include "core/tridiag.h"
@@ -89,6 +90,11 @@ static size_t left_out_of(size_t classes) {
   return km_fda_left_out_work(&fit);
 }
 
+static size_t spectra_of(size_t most, size_t r) {
+  const km_point_rows points = {.n = LONGEST, .r = r};
+  return km_subset_spectra_work(points, most);
+}
+
 /* Each function with what is walked: SIZES(name, value at n and m), or SOURCE(name, function, what
    it takes beside a source). */
 #define ALL_WORKS(SIZES, SOURCE) \
@@ -111,6 +117,8 @@ static size_t left_out_of(size_t classes) {
   SIZES(sampled_median_ints, km_sampled_median_iwork(n)) \
   SIZES(blocks_ints, km_blocks_iwork(n)) \
   SIZES(loocv, km_score_loocv_work(n, m)) \
+  SIZES(subset_spectra, spectra_of(n, LONGEST)) \
+  SIZES(feature_spectra, spectra_of(n, m)) \
   SIZES(relabel, km_relabel_iwork(n)) \
   SIZES(tall_n, km_tall_work(n, m)) \
   SIZES(tridiag, km_tridiag_work(n)) \

@@ -1,5 +1,5 @@
-#ifndef KM_SPECTRA_H
-#define KM_SPECTRA_H
+#ifndef KM_PROFILES_H
+#define KM_PROFILES_H
 
 #include "core/status.h"
 #include "core/subsets.h"

@@ -1,4 +1,4 @@
-#include "core/spectra.h"
+#include "core/profiles.h"
 #include "core/eigen.h"
 #include "core/products.h"
 #include "core/scratch.h"
@@ -56,7 +56,7 @@ static size_t lay_out(spectra_room *s, km_point_rows points, size_t most, double
   km_scratch scratch = {work, 0};
   s->slice = lay_out_subset(&one, points, most, NULL);
   s->workers = workers_that_fit(FEWEST, MOST, s->slice);
-  s->slices = take(&scratch, s->workers * s->slice);
+  s->slices = take(&scratch, room_that_fits(FEWEST, MOST, s->slice));
   return scratch.used;
 }
 
