@@ -33,7 +33,8 @@
 #' `print()` says which statistic was the largest. With more points, of a `gram`
 #' or a `dist` object, with other estimators or null distributions, many
 #' bandwidths, bins or an explicit `statistic` it is the MMD alone, as it is by
-#' `filter = "none"`. `estimate` has the MMD in any case.
+#' `filter = "none"`; with `blocks` or factors among the columns it is one of two
+#' statistics, see below. `estimate` has the MMD in any case.
 #' @section Pairs and clusters:
 #' Points of pairs, subjects or strata that have points in several samples
 #' change places within their `blocks`. Points that come in clusters, each of
@@ -235,10 +236,11 @@ most_points_with_profiles <- 400
 
 # Of points, means and permutations, where nothing else is asked for, the joint
 # test of several statistics: as for filter = TRUE, or with what is no work for
-# each draw in place of profiles.
+# each draw in place of profiles. Blocks and mixed columns have a view instead.
 settle_statistics <- function(options, asked, sample) {
   if (is.null(c(options$filter, options$bandwidths, options$bins,
-                asked$control$statistic)) && !options$alone &&
+                options$blocks, asked$control$statistic)) && !options$alone &&
+        !is_gower(sample$kernel) &&
         options$null == "permutation" && is_average(options$estimator) &&
         !stores_gram(sample) && !is.null(flat_diagonal(sample$kernel)) &&
         sample$n <= filter_most_points) {
