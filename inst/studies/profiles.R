@@ -12,7 +12,7 @@
 usage <- "Usage: Rscript profiles.R [options]
 
   --part low|level|all  what to run (all)
-  --reps N              sets for each design (low: 200, level: 400)
+  --reps N              sets for each design (low: 200, level: 1000)
   --permutations B      (199, level: 99)
   --out DIR             folder for the tables (.)
   --cores N             processes, with the package future.apply (1); the
@@ -92,10 +92,32 @@ level <- list(
   "waves, 30 + 60, 1 column" = of_law(30, 60, wave),
   "rounded, 20 + 20, 1 column" =
     of_law(20, 20, function(n) round(2 * normal(n))),
+  "exponential, 12 + 30, 1 column" =
+    of_law(12, 30, function(n) matrix(stats::rexp(n))),
+  "counts, 25 + 25, 2 columns" =
+    of_law(25, 25, function(n) matrix(stats::rpois(2 * n, 2), n)),
+  "two modes, 8 + 24, 2 columns" = of_law(8, 24, function(n) {
+    normal(n, 2) + sample(c(0, 6), n, replace = TRUE)
+  }),
+  "correlated .95, 30 + 30, 5 columns" =
+    of_law(30, 30, equicorrelated, 5, 0.95),
+  "uniform, 10 + 10, 2 columns" =
+    of_law(10, 10, function(n) matrix(stats::runif(2 * n), n)),
   "pairs, 20 blocks" = function() {
     subject <- 2 * normal(20)
     c(pair(subject + normal(20), subject + normal(20)),
       list(blocks = rep(1:20, 2)))
+  },
+  "mixed columns, 20 + 25" = function() {
+    mixed <- function(n) {
+      data.frame(a = stats::rt(n, 3), b = stats::rexp(n),
+                 f = factor(sample(letters[1:4], n, TRUE), letters[1:4]))
+    }
+    pair(mixed(20), mixed(25))
+  },
+  "three groups, 10 + 15 + 20" = function() {
+    list(y ~ g, data = list(y = heavy(45, 2),
+                                g = rep(c("a", "b", "c"), c(10, 15, 20))))
   },
   "clusters of 1 to 4 points" = function() {
     id <- rep(1:16, rep(1:4, 4))
@@ -180,7 +202,7 @@ main <- function(args) {
   }
   of_50 <- lapply(low, function(make) function() make(50))
   run("low", of_50, c(MMD = "none", nine = "tikhonov"), 200, 199)
-  run("level", level, c(MMD = "none"), 400, 99)
+  run("level", level, c(MMD = "none"), 1000, 99)
 }
 
 main(commandArgs(trailingOnly = TRUE))
