@@ -7,8 +7,8 @@
 #'
 #' The ridge `lambda = "gcv"` is that of 25 values \eqn{\lambda/n}{lambda/n}
 #' (for kernels whose \eqn{k(x, x)} is not 1, this and \eqn{\mu}{mu} are
-#' multiples of
-#' the trace in place of n) from \eqn{10^{-6}}{10^-6} to 1 with the smallest
+#' multiples of the trace in place of n) from \eqn{10^{-6}}{10^-6} to 1 (method
+#' "weak": 29 to 10) with the smallest
 #' generalized cross-validation score of the first stage, the kernel ridge
 #' regression of the features of X on Z.
 #'
@@ -19,9 +19,9 @@
 #' t rows of the fold, with P made of these rows alone, its mean over folds.
 #' \eqn{\lambda/n}{lambda/n} and \eqn{\mu/n}{mu/n} stay the same between folds
 #' and all rows, and so do kernels, landmarks and features, which know nothing
-#' of y. If the minimum is at an end, ten more values are tried there; if it is
-#' at an end again, or the values were given, a warning of class
-#' `kernmean_warning_border` says so.
+#' of y. If the minimum is at an end, ten more values are tried there (not by
+#' method "weak"); if it is at an end again, or the values were given, a warning
+#' of class `kernmean_warning_border` says so.
 #'
 #' The held-out criterion is blind to what the instruments do not explain, and
 #' its minimum undersmooths. So `rule = "paired"` takes the largest penalty
@@ -129,7 +129,8 @@ iv_settings <- door_table(
 #' Penalties are in units of the matrix: an objective with means has penalties
 #' \eqn{\lambda/n}{lambda/n} and, for the norm, \eqn{\mu/n}{mu/n}. With
 #' `kernel = kernel_poly(1)`, `lambda = 0` and `mu = 1e-6` either estimator is
-#' two-stage least squares to the digits of a print.
+#' two-stage least squares to the digits of a print (with controls, and so by
+#' method "weak", where `correct = 0`).
 #'
 #' Factors have the kernel that is 1 for equal levels and 0 for others; beside
 #' other columns [kernel_gower()], whatever `kernel` is for all. Controls that
@@ -154,18 +155,19 @@ iv_settings <- door_table(
 #' \eqn{F_\phi = \mathrm{tr}(\Phi'P\Phi)/\mathrm{tr}(\Phi'D\Phi)}{F_phi =
 #' tr(Phi'P Phi)/tr(Phi'D Phi)} over the share of the features that is left
 #' unexplained, and F of the linear columns likewise, of the direction that is
-#' explained least. Both are about 1 for instruments that say nothing. With F
-#' the smaller of the two and at least 1, and d = tr P, \deqn{\alpha = \min(1,
-#' \max(F^{-2}, (1 - 1/d)_+ \min(1, 3/F))),\quad s = 30 (1 - 1/F_l)_+ /
-#' \max(1, F_\phi)^2}{alpha = min(1, max(F^(-2), (1 - 1/d)_+ min(1, 3/F))), s =
-#' 30 (1 - 1/F_l)_+ / max(1, F_phi)^2} (times tr K/n), \eqn{F_l}{F_l} of the
-#' linear columns: one or two directions of the instruments need little
-#' correction once F is above 2, many do until it is far above 3; and what weak
-#' instruments identify is at most a line, if that. Of the \eqn{\theta}{theta}
-#' of the chosen penalty the share \eqn{1 - \sqrt{p_\phi p_l}}{1 - sqrt(p_phi
-#' p_l)} is kept, with the p-values of both F by the gamma law below (all where
-#' `correct` is given). A line by strong instruments is estimated several times
-#' better with `linear = Inf`.
+#' explained least. Both are about 1 for instruments that say nothing (less for
+#' several columns, whose p is an upper bound). With F the smaller of the two
+#' and at least 1, and d = tr P, \deqn{\alpha = \max(F^{-2}, (1 - 1/d)_+ \min(1,
+#' 3/F)),\quad s = 30 (1 - 1/F_l)_+ / \max(1, F_\phi)^2}{alpha = max(F^(-2), (1
+#' - 1/d)_+ min(1, 3/F)), s = 30 (1 - 1/F_l)_+ / max(1, F_phi)^2} (times tr
+#' K/n), \eqn{F_l}{F_l} of the linear columns: one direction of the instruments
+#' needs little correction once F is above 2, many do until it is far above 3;
+#' and what weak instruments identify is at most a line, if that. Of the
+#' \eqn{\theta}{theta} of the chosen penalty the share \eqn{1 - \sqrt{p_\phi
+#' p_l}}{1 - sqrt(p_phi p_l)} is kept, with the p-values of both F by the gamma
+#' law below (all where `correct` is given; without numeric columns F of the
+#' features and its p are alone). A line by strong instruments is estimated
+#' several times better with `linear = Inf`.
 #'
 #' A warning of class `kernmean_warning_weak` says that g is not identified,
 #' where the features are not predicted beyond chance (p above .05, by a gamma
@@ -180,9 +182,11 @@ iv_settings <- door_table(
 #' belong to a fit with a 64th of the cross-validated minimum of the penalty (or
 #' of the penalty given), in the directions of A with positive eigenvalues
 #' alone, so that its bias is small beside its error, and lie around that fit,
-#' not around the curve that is shown, which may leave them. They do not cover
-#' what no instrument sees, nor g where instruments are weak: `vignette("iv")`
-#' has the coverage in simulations.
+#' not around the curve that is shown, which may leave them. (The 64th is of the
+#' largest eigenvalue of A if that is smaller; with G clusters the quantiles are
+#' those of t with G - 1 degrees of freedom.) They do not cover what no
+#' instrument sees, nor g where instruments are weak, of which a warning says
+#' so: `vignette("iv")` has the coverage in simulations.
 #'
 #' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor of
 #' r columns (far less than n for smooth kernels of few columns):
@@ -245,7 +249,8 @@ iv_settings <- door_table(
 #'   without centering and correction; `NULL`: see below. Nested fits, `penalty
 #'   = "l2"` and presets are classic.
 #' @param linear The scale s of the linear part of g; 0 for none, `Inf` for one
-#'   that is not penalized (as 1e6), `NULL` by the strength of the instruments.
+#'   that is not penalized (as 1e6 times tr K/n), `NULL` by the strength of the
+#'   instruments. Factors among numeric columns count by their indicators.
 #' @param controls Exogenous controls that enter g linearly and are instruments
 #'   of themselves: a vector, matrix or data frame, factors as dummies; in the
 #'   formula method a one-sided formula, `~ age + region`. They are partialled
@@ -786,6 +791,10 @@ iv_parts <- function(formula, data, of, controls = NULL) {
   # terms() may drop the left side from the right one, or keep it.
   if (length(known) != length(all) || deparse1(formula[[2L]]) %in% all) {
     stop_input("'formula' must not have its left side on its right")
+  }
+  both <- intersect(labels$controls, labels$x)
+  if (length(both)) {
+    stop_input("'controls' must not be regressors as well: ", quoted(both))
   }
   list(terms = layout, groups = lapply(labels, match, c("", known)))
 }

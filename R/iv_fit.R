@@ -21,11 +21,16 @@
 fit_task <- function(task, blocks, y, arguments) {
   nested <- is_nested(task)
   task$maps <- make_maps(task, blocks)
-  if (task$method == "weak") task$straight <- straight_columns(blocks[["x"]])
+  weak <- task$method == "weak"
+  if (weak) task$straight <- straight_columns(blocks[["x"]], task$design)
+  if (isTRUE(task$linear > 0) && !ncol(task$straight)) {
+    stop_input("'linear' must be NULL or 0 where '", task$called[["a"]],
+               "' has no columns of numbers that vary; as.numeric() makes one ",
+               "of two levels")
+  }
   width <- map_width(task)
   check_memory(width, width, "use landmarks = or features =",
                copies = if (nested) 20 else 8, what = "work on features")
-  weak <- task$method == "weak"
   chosen <- penalty_values(task)
   folds <- if (length(chosen) > 1L) iv_folds(task)
   parts <- NULL
@@ -51,7 +56,8 @@ fit_task <- function(task, blocks, y, arguments) {
     whole <- Reduce(moments_with, parts)
     strength <- iv_strength(task, whole)
     known <- warn_weak(task, strength)
-    rule <- strength_rule(strength, block_trace(task, "a") / length(y))
+    task$unit <- block_trace(task, "a") / length(y)
+    rule <- strength_rule(strength, task$unit)
     if (!is.null(task$correct)) rule$keep <- 1
     for (name in names(rule)) {
       if (is.null(task[[name]])) task[[name]] <- rule[[name]]
@@ -84,10 +90,16 @@ fit_task <- function(task, blocks, y, arguments) {
 
   adversary <- do.call(cbind, lapply(names(task$rows), \(of) {
     most <- adversary_theta(task, whole[[of]], of, solved$theta, system$mean)
-    map_values(task$maps[[of]], map_function(task$maps[[of]], most), most)
+    values <- map_values(task$maps[[of]], map_function(task$maps[[of]], most),
+                         most)
+    if (!weak) return(values)
+    values - product(task$design, product(task$partial[[of]], as.matrix(most)))
   }))
   errors <- if (weak) {
     least <- if (is.null(cv)) mu else cv$mu[which.min(cv$score)]
+    # What is best predicted of g must not be shrunk much in its intervals.
+    top <- max(system$spectrum$values)
+    if (top > 0) least <- min(least, top)
     c(weak_errors(task, whole, system, solved$theta$g, least),
       list(map = small_map(task$maps$a), partial = task$partial$a,
            slopes = attr(task$straight, "slopes")))
@@ -338,15 +350,18 @@ search_penalty <- function(task, whole, values, folds, parts, known = TRUE) {
   )
   end <- search$border
   given <- is.null(attr(values, "wider"))
+  line <- isTRUE(task$linear > task$unit)
   if (!known && (search$highest || identical(end, "largest"))) {
     # A warning of weak instruments has said so.
   } else if (search$highest && !identical(end, "largest")) {
     warn_kernmean(
       "rule = \"", rule, "\" takes the largest penalty that was ",
       if (given) "given; try larger ones" else paste0(
-        "tried: the instruments hardly tell the function from a constant, and ",
-        "a flat fit does not mean that there is no effect; rule = \"min\" ",
-        "takes the penalty of the smallest held-out criterion"
+        "tried: the instruments hardly tell the function from a ",
+        if (line) "straight line" else paste0(
+          "constant, and a flat fit does not mean that there is no effect"
+        ), "; rule = \"min\" takes the penalty of the smallest held-out ",
+        "criterion"
       ), kind = "border"
     )
   } else if (!is.null(end)) {
@@ -354,8 +369,12 @@ search_penalty <- function(task, whole, values, folds, parts, known = TRUE) {
       "the held-out criterion is smallest at the ", end, " penalty that was ",
       if (given) "given" else "tried",
       if (search$extended) ", also of more values", ": it ",
-      if (end == "largest") "finds nothing of the function" else
-        "wants no penalty", if (given) "; try more values", kind = "border"
+      if (end == "largest") {
+        c("finds nothing ", if (line) "but a straight line" else
+          "of the function")
+      } else {
+        "wants no penalty"
+      }, if (given) "; try more values", kind = "border"
     )
   }
   search
@@ -371,10 +390,15 @@ iv_folds <- function(task) {
     of <- read_folds(folds, length(task$y), "rows")
     # In the order in which they come.
     of <- factor(of, unique(of))
+    if (!is.null(task$clusters) &&
+          any(rowSums(table(task$clusters, of) > 0) > 1)) {
+      stop_input("'folds' must keep the rows of each cluster together")
+    }
   } else {
     blocks <- identical(folds, "blocks") || task$in_blocks
     count <- if (is_number(folds)) take(folds, count(2L)) else
-      min(6L, if (!is.null(task$clusters)) nlevels(task$clusters))
+      min(6L, length(task$y),
+          if (!is.null(task$clusters)) nlevels(task$clusters))
     strata <- if (is.null(task$preset)) Reduce(\(d, c) d + 2L * c, rows) else
       rep(1L, length(task$y))
     if (task$method == "weak" && is_factor_variable(task$blocks$z)) {

@@ -83,7 +83,12 @@ control_data <- function(object, newdata) {
   used <- unlist(lapply(as.list(attr(layout, "variables"))[group + 1L],
                         all.vars))
   if (any(used %in% names(newdata))) {
-    read_term(layout, newdata, "controls", named = TRUE)
+    return(read_term(layout, newdata, "controls", named = TRUE))
+  }
+  unknown <- setdiff(names(newdata), all.vars(layout))
+  if (length(used) && length(unknown)) {
+    warn_kernmean("controls are at their means: 'newdata' has none of ",
+                  quoted(used), ", but ", quoted(unknown))
   }
 }
 
@@ -91,8 +96,14 @@ control_data <- function(object, newdata) {
 # are of.
 iv_interval <- function(object, level, values, new, design) {
   error <- object$error
+  if (is_weak(object$strength)) {
+    warn_kernmean("intervals do not hold where instruments are weak, as they ",
+                  "are here: what is not identified counts as 0 in them",
+                  kind = "weak")
+  }
   sample <- object$blocks$x$sample
-  half <- stats::qnorm((1 + level) / 2)
+  half <- stats::qt((1 + level) / 2,
+                    if (error$clusters) error$clusters - 1 else Inf)
   ends <- lapply(row_panels(seq_along(values), 4096), \(i) {
     part <- lapply(new[intersect(c("z", "values"), names(new))], \(m) {
       m[i, , drop = FALSE]
@@ -543,7 +554,8 @@ weak_lines <- function(x, number) {
       paste0("residuals: r'Pr ", number(overid[["statistic"]]), " times its ",
              "mean under valid instruments, p = ", number(overid[["p.value"]]))
     },
-    paste0("far from the sample g returns to ", if (x$linear > 0) {
+    paste0("far from the sample g returns to ",
+           if (any(x$functions$g$slopes != 0)) {
       "a straight line, "
     }, "intercept ", number(x$intercept))
   ), 80L, exdent = 2L)
@@ -861,11 +873,12 @@ picture_function <- function(object, f, column, n) {
   color <- tint(level_palette[1L])
   new_picture(
     paste("Instrumental-variable estimate of", f), label, ylab,
-    c(list(points_layer(cbind(x, unname(y)[rows]), color = "grey65")),
-      if (band && is.null(levels)) {
+    c(if (band && is.null(levels)) {
         list(new_layer("ribbon", x = at, y0 = ends[, 1L], y1 = ends[, 2L],
                        col = color))
-      } else if (band) {
+      },
+      list(points_layer(cbind(x, unname(y)[rows]), color = "grey65")),
+      if (band && !is.null(levels)) {
         list(error_layer(at, rowMeans(ends), (ends[, 2L] - ends[, 1L]) / 2))
       },
       list(new_layer("line", x = curve$x, y = curve$y, col = level_palette[1L],

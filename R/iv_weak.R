@@ -29,6 +29,10 @@ read_design <- function(controls, n, weights) {
 }
 
 control_frame <- function(controls, n, names = "controls") {
+  if (inherits(controls, "formula")) {
+    stop_input("'controls' must be columns, or come with a model by formula; ",
+               "model.matrix() makes columns of a formula")
+  }
   frame <- as.data.frame(controls)
   if (is.null(dim(controls))) names(frame) <- names
   characters <- vapply(frame, is.character, NA)
@@ -86,16 +90,16 @@ partial_out <- function(task) {
   })
 }
 
-# The linear columns of a learner, each with standard deviation 1; attr
+# The linear columns of a learner, of factors among them their indicators, each
+# with standard deviation 1, less those that others and the design make; attr
 # "slopes": of the coordinates of its points, a column each.
-straight_columns <- function(block) {
+straight_columns <- function(block, design) {
   sample <- block$sample
   none <- matrix(0, sample$n, 0L)
   if (is_factor_variable(block) || !knows_points(sample)) {
     return(none)
   }
-  numeric <- ncol(sample$x) - sum(lengths(mixed_levels(block)))
-  x <- sample$x[, seq_len(numeric), drop = FALSE]
+  x <- sample$x
   keep <- which(!is_constant(x))
   if (!length(keep)) {
     return(none)
@@ -105,41 +109,39 @@ straight_columns <- function(block) {
     rep(of$unit * of$spread, each = ncol(sample$x))
   names <- colnames(sample$x)[keep]
   if (is.null(names)) names <- paste0("x", if (length(keep) > 1L) keep)
-  structure(product(sample$x, slopes), slopes = slopes,
-            dimnames = list(NULL, names))
+  columns <- product(sample$x, slopes)
+  found <- qr(cbind(design, columns), tol = 1e-7)
+  own <- sort(found$pivot[seq_len(found$rank)] - ncol(design))
+  own <- own[own > 0]
+  structure(columns[, own, drop = FALSE], slopes = slopes[, own, drop = FALSE],
+            dimnames = list(NULL, names[own]))
 }
 
 is_linear_column <- \(task, n) seq_len(n) <= ncol(task$straight)
 
-# What rows say in a pass over them: `value(z, t, x, own)` summed, with Z, the
-# targets and the roots x = R'^{-1}F' of some rows; `own` multiplies by D. With
-# clusters each is by itself, and D has their blocks of P.
+# What rows say in a pass over them: `value(z, t, x, own, i)` summed, with Z,
+# the targets and the roots x = R'^{-1}F' of some rows; `own` multiplies by D.
+# With clusters each is by itself, and D has their blocks of P.
 over_rows <- function(task, root, rows, value) {
-  if (is.null(task$clusters)) {
-    return(sum_panels(task, rows, \(i) {
-      x <- root$times(t(task_features(task, "d", i)))
-      own <- sqrt(column_dots(x))
-      value(task_features(task, "a", i), task_targets(task, i), x,
-            \(z) own * z, i)
-    }))
+  alone <- is.null(task$clusters)
+  of <- \(i) {
+    x <- root$times(t(task_features(task, "d", i)))
+    own <- if (alone) \(z) column_dots(x) * z else
+      \(z) cross(x, product(x, z))
+    value(task_features(task, "a", i), task_targets(task, i), x, own, i)
+  }
+  if (alone) {
+    return(sum_panels(task, rows, of))
   }
   groups <- split(rows, task$clusters[rows, drop = TRUE])
-  sums <- NULL
-  for (i in groups) {
-    x <- root$times(t(task_features(task, "d", i)))
-    part <- value(task_features(task, "a", i), task_targets(task, i), x,
-                  \(z) product(x, z), i)
-    sums <- if (is.null(sums)) part else Map(`+`, sums, part)
-  }
-  sums
+  Reduce(\(a, b) Map(`+`, a, b), lapply(groups, of))
 }
 
 # The part of A and b of rows that predict themselves: list(square: Z'DZ, with:
 # Z'D[y, C], df: tr D).
 own_moments <- function(task, whole, rows) {
   over_rows(task, action_root(task, whole, "d"), rows, \(z, t, x, own, i) {
-    z <- own(z)
-    list(square = cross(z), with = cross(z, own(t)), df = sum(x^2))
+    list(square = cross(z, own(z)), with = cross(z, own(t)), df = sum(x^2))
   })
 }
 
@@ -176,14 +178,17 @@ iv_strength <- function(task, whole) {
   shares <- root$times(t(root$times(whole$d$gram)))
   phi <- !line
   df <- whole$d$own$df
+  all <- sum(whole$d$square[phi])
+  if (!(sum(diag(own)[phi]) > rounding_of(n, all))) {
+    return(data.frame(F = 0, F_linear = NA_real_, df = df, r.squared = 0,
+                      p.value = 1, p_linear = NA_real_))
+  }
   # Over what is left of the features, not all of them: F would have the bound
   # n/df.
   left <- \(explained, all) (1 - df / whole$n) / max(1 - explained / all, 1e-12)
   explained <- sum(x[, phi]^2)
   ratio <- explained / sum(diag(own)[phi])
-  all <- sum(whole$d$square[phi])
-  by_chance <- \(ratio, of) {
-    part <- own[of, of, drop = FALSE]
+  by_chance <- \(ratio, part) {
     shape <- (sum(diag(shares)) * sum(diag(part)))^2 /
       (2 * sum(shares^2) * sum(part^2))
     stats::pgamma(ratio, shape, shape, lower.tail = FALSE)
@@ -197,13 +202,14 @@ iv_strength <- function(task, whole) {
     v <- backsolve(t(lower), least$vectors[, sum(line)])
     rest <- task$straight - product(task$design,
                                     task$partial$a[, line, drop = FALSE])
-    p_linear <- by_chance(least$values[sum(line)], line)
+    p_linear <- by_chance(least$values[sum(line)], diag(1))
     linear <- least$values[sum(line)] *
       left(sum(product(x[, line, drop = FALSE], as.matrix(v))^2),
            sum(task$weights * product(rest, as.matrix(v))^2))
   }
   data.frame(F = ratio * left(explained, all), F_linear = linear, df = df,
-             r.squared = explained / all, p.value = by_chance(ratio, phi),
+             r.squared = explained / all,
+             p.value = by_chance(ratio, own[phi, phi, drop = FALSE]),
              p_linear = p_linear)
 }
 
@@ -213,7 +219,6 @@ warn_weak <- function(task, strength) {
   name <- task$called[["a"]]
   number <- \(x) format_number(x, 2L)
   chance <- strength$p.value > 0.05
-  weak <- min(strength$F, strength$F_linear, na.rm = TRUE) < weak_below
   if (chance) {
     warn_kernmean(
       "the instruments say nothing of '", name, "' that chance would not ",
@@ -221,7 +226,7 @@ warn_weak <- function(task, strength) {
       "): g is not identified, and what is shown is close to a constant for ",
       "that reason alone", kind = "weak"
     )
-  } else if (weak) {
+  } else if (is_weak(strength)) {
     warn_kernmean(
       "the instruments are weak (effective F ", number(strength$F), " of the ",
       "features of '", name, "'", if (!is.na(strength$F_linear)) {
@@ -233,26 +238,27 @@ warn_weak <- function(task, strength) {
       "regression of y on '", name, "' and towards a constant", kind = "weak"
     )
   }
-  !chance && !weak
+  !is_weak(strength)
 }
 
 weak_below <- 3
 
 # What goes by the strength: list(correct: alpha, linear: the scale of the
-# squares of the linear columns, keep: the share of theta). One or two
-# directions need little correction once F is above 2, many do until it is far
+# squares of the linear columns, keep: the share of theta). One
+# direction needs little correction once F is above 2, many do until it is far
 # above 3.
 strength_rule <- function(strength, unit) {
   least <- max(1, min(strength$F, strength$F_linear, na.rm = TRUE))
   many <- max(0, 1 - 1 / strength$df) * min(1, weak_below / least)
   known <- max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
   chance <- c(strength$p.value, strength$p_linear)
-  list(correct = min(1, max(least^-2, many)),
+  list(correct = max(least^-2, many),
        linear = 30 * unit * known / max(1, strength$F)^2,
-       keep = 1 - prod(chance, na.rm = TRUE)^(1 / sum(!is.na(chance))))
+       keep = 1 - exp(mean(log(chance), na.rm = TRUE)))
 }
 
-# A scale of the linear columns at which no penalty that is tried matters.
+# A scale of the linear columns at which no penalty that is tried matters, times
+# tr K/n.
 unpenalized <- 1e6
 
 # The system of some rows.
@@ -269,7 +275,7 @@ weak_system <- function(task, moments) {
   t <- drop(product(x[, -of, drop = FALSE], as.matrix(contrast)))
   share <- task$correct * length(task$y) / moments$n
   units <- ifelse(is_linear_column(task, n),
-                  sqrt(min(task$linear, unpenalized)), 1)
+                  sqrt(min(task$linear, unpenalized * task$unit)), 1)
   square <- (cross(a) - share * m$own$square) * outer(units, units)
   list(
     square = square, spectrum = .Call(C_r_eigen, square, n),
@@ -295,6 +301,12 @@ solve_weak <- function(system, mu, keep = 1) {
 
 less_penalty <- 64
 
+# Do the instruments identify a line at least?
+is_weak <- function(strength) {
+  strength$p.value > 0.05 ||
+    min(strength$F, strength$F_linear, na.rm = TRUE) < weak_below
+}
+
 # Errors of a fit from its residuals r, in one more pass. A band belongs to a
 # fit with less bias, with a 64th of the penalty: g(x) = cb + (phi(x) -
 # c Gamma)'theta has the variance v'Vv, v = (c, phi(x) - c Gamma), V from the
@@ -303,8 +315,11 @@ less_penalty <- 64
 # r'Pr over its mean where E[r | z] = 0, and p.value, clusters: their number,
 # first: of each linear column its values and what the instruments say of it).
 weak_errors <- function(task, whole, system, theta, mu) {
-  # Of what is not identified an estimate with so little penalty has nothing.
-  system$spectrum$values[system$spectrum$values <= 0] <- Inf
+  # Infinite: an estimate with so little penalty has no part in directions that
+  # are not identified.
+  values <- system$spectrum$values
+  least <- rounding_of(length(values), max(abs(values)))
+  system$spectrum$values[values <= least] <- Inf
   under <- solve_weak(system, mu / less_penalty)$theta$g
   contrast <- \(theta) rbind(-theta, 1, as.matrix(-system$mean))
   # Squares of squares must not leave the range of numbers.
@@ -320,8 +335,7 @@ weak_errors <- function(task, whole, system, theta, mu) {
     both <- cbind(z, t)
     e <- drop(product(both, less))
     c <- t[, -1L, drop = FALSE]
-    moved <- if (alone) own(own(z)) else cross(x, own(z))
-    moved <- moved - product(c, lost)
+    moved <- own(z) - product(c, lost)
     scores <- cbind(c, cross(x, system$x) - task$correct * moved)
     scores <- e * scores
     directions <- x * rep(drop(product(both, final)), each = nrow(x))

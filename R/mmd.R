@@ -33,8 +33,8 @@
 #' `print()` says which statistic was the largest. With more points, of a `gram`
 #' or a `dist` object, with other estimators or null distributions, many
 #' bandwidths, bins or an explicit `statistic` it is the MMD alone, as it is by
-#' `filter = "none"`; with `blocks` or factors among the columns it is one of two
-#' statistics, see below. `estimate` has the MMD in any case.
+#' `filter = "none"`; with `blocks` or factors among the columns it is one of
+#' two statistics, see below. `estimate` has the MMD in any case.
 #' @section Pairs and clusters:
 #' Points of pairs, subjects or strata that have points in several samples
 #' change places within their `blocks`. Points that come in clusters, each of

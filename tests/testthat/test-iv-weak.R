@@ -351,16 +351,20 @@ test_that("intervals are the sandwich of what each outcome moves", {
       middle(replace(data$y, i, data$y[i] + 1), new) - at
     }, at)
     scores <- t(moves) * (data$y - middle(data$y, data))
-    if (!is.null(more$clusters)) scores <- rowsum(scores, data$unit)
+    quantile <- qnorm(0.95)
+    if (!is.null(more$clusters)) {
+      scores <- rowsum(scores, data$unit)
+      quantile <- qt(0.95, 19)
+    }
     shown <- predict(fitted_to(data$y), new, interval = TRUE, level = 0.9)
     expect_equal(unname(shown[, 3] - shown[, 2]),
-                 unname(2 * qnorm(0.95) * sqrt(colSums(scores^2))),
+                 unname(2 * quantile * sqrt(colSums(scores^2))),
                  tolerance = 1e-6)
     # Without a correction no eigenvalue is negative, and the middle is the fit
     # with a 64th of the penalty.
-    plain <- predict(fitted_to(data$y, mu = 32, correct = 0), new,
+    plain <- predict(fitted_to(data$y, mu = 0.64, correct = 0), new,
                      interval = TRUE)
-    less <- predict(fitted_to(data$y, correct = 0), new)
+    less <- predict(fitted_to(data$y, mu = 0.01, correct = 0), new)
     expect_equal(rowMeans(plain[, -1]), less, tolerance = 1e-6,
                  ignore_attr = TRUE)
   }
@@ -387,12 +391,19 @@ test_that("clusters of one row are none, weights of 1 are none", {
     expect_equal(fitted(fit), fitted(plain), tolerance = 1e-8)
     expect_equal(fit$strength, plain$strength, tolerance = 1e-8)
     expect_equal(fit$error$overid, plain$error$overid, tolerance = 1e-8)
-    expect_equal(predict(fit, interval = TRUE),
-                 predict(plain, interval = TRUE), tolerance = 1e-8)
+    wide <- if (is.null(more$clusters)) 1 else qt(0.975, 49) / qnorm(0.975)
+    ends <- lapply(list(fit, plain), \(of) {
+      shown <- quietly(predict(of, interval = TRUE))
+      cbind(shown[, 2] + shown[, 3], shown[, 3] - shown[, 2])
+    })
+    expect_equal(ends[[1]], ends[[2]] %*% diag(c(1, wide)), tolerance = 1e-8)
   }
   # Three clusters are three folds.
   three <- weak(data$x, data$y, data$z, clusters = rep(1:3, length.out = 50))
   expect_identical(nrow(attr(three$cv, "folds")), 3L)
+  expect_error(weak(data$x, data$y, data$z, clusters = rep(1:10, 5),
+                    folds = rep(1:5, each = 10)), "each cluster together",
+               class = "kernmean_error_input")
   # Whole clusters are left out together.
   cluster <- rep(1:10, each = 5)
   fit <- weak(data$x, data$y, data$z, clusters = cluster)
@@ -506,7 +517,12 @@ test_that("factors and grams have no linear columns, mixed data theirs", {
                          lambda = 0.3, mu = 0.5, linear = s, correct = 0.5)
   kz <- gram_R(kernel_rbf(1), as.matrix(data$z))
   kx <- gram_R(kernel_rbf(1), as.matrix(data$x))
-  fits <- list(of(level), of(as_gram(kx)), of(gram(data$x, kernel_rbf(1))))
+  fits <- list(of(level, NULL), of(as_gram(kx), NULL),
+               of(gram(data$x, kernel_rbf(1))))
+  for (x in list(level, as_gram(kx), rep(1, 60))) {
+    expect_error(of(x), "'linear' must be NULL or 0 where 'x' has no columns",
+                 class = "kernmean_error_input")
+  }
   line <- data$x / sd(data$x)
   wanted <- list(slow_weak(same, kz, y, 0.3, 0.5, 0.5),
                  slow_weak(kx, kz, y, 0.3, 0.5, 0.5),
@@ -523,6 +539,9 @@ test_that("factors and grams have no linear columns, mixed data theirs", {
   mixed <- data.frame(x = data$x, level)
   fit <- weak(mixed, y, data$z, kernel = kernel_rbf(1), lambda = 0.3, mu = 0.5,
               linear = 2, correct = 0.5)
+  # The third level is what the others leave.
+  line <- cbind(data$x, level == "a", level == "b")
+  line <- line / rep(apply(line, 2, sd), each = 60)
   want <- slow_weak(gower_matrix(mixed), kz, y, 0.3, 0.5, 0.5, line, 2)
   expect_equal(unname(fitted(fit)), want$g, tolerance = 1e-7)
   expect_equal(unname(predict(fit, mixed[9:2, ])), want$g[9:2],
@@ -531,7 +550,17 @@ test_that("factors and grams have no linear columns, mixed data theirs", {
   still <- of(cbind(data$x, 1), 2)
   expect_equal(still$strength$F_linear, fits[[3]]$strength$F_linear,
                tolerance = 1e-8)
-  expect_identical(of(rep(1, 60))$strength$F_linear, NA_real_)
+  # Nor is there anything to identify in one that is alone, or of one level.
+  for (none in list(of(rep(1, 60), NULL), of(factor(rep("a", 60)), NULL),
+                    weak(data$x, y, rep(1, 60)))) {
+    expect_false(isTRUE(none$strength$F_linear > 1e-8))
+    expect_equal(unname(fitted(none)), rep(mean(y), 60), tolerance = 1e-8)
+  }
+  # Columns that others make, or the controls, do not make instruments weak.
+  twice <- weak(cbind(data$x, 2 * data$x), y, data$z)
+  expect_equal(twice$strength$F_linear,
+               weak(data$x, y, data$z)$strength$F_linear, tolerance = 0.5)
+  expect_length(twice$error$first, 1)
 })
 
 test_that("far from the sample g returns to a straight line, and says so", {
