@@ -345,11 +345,16 @@ filter_spectrum <- function(sample, least) {
        vectors = pairs$vectors[, kept, drop = FALSE], left = 0)
 }
 
-# Of features: a pivoted factor of K, which sees no labels. What it leaves of
-# the trace is to be a tenth of the smallest tau, whose unit, the largest
-# eigenvalue, a factor of few columns finds.
+# Of features: a pivoted factor of K, whose pivots depend on the order of rows:
+# one that sees no labels. What it leaves of the trace is to be a tenth of the
+# smallest tau, whose unit, the largest eigenvalue, a factor of few columns
+# finds.
 factor_spectrum <- function(sample, least) {
-  source <- sample_source(sample)
+  if (stores_gram(sample)) {
+    check_memory(sample$n, sample$n, "use fewer rows", copies = 1)
+  }
+  by <- own_order(sample)
+  source <- sample_source(sample_take(sample, by))
   trace <- sum(abs(sample_diagonal(sample)))
   first <- pivoted_factor(source, 1e-13, filter_first_columns)
   top <- spectrum_values(cross(center_columns(first$factor)))[1L]
@@ -362,7 +367,8 @@ factor_spectrum <- function(sample, least) {
   kept <- seq_len(sum(gamma > 0))
   roots <- rep(sqrt(gamma[kept]), each = ncol(features))
   list(values = gamma[kept] / sample$n,
-       vectors = product(features, inner$vectors[, kept, drop = FALSE] / roots),
+       vectors = product(features[order(by), , drop = FALSE],
+                         inner$vectors[, kept, drop = FALSE] / roots),
        left = pivoted$left / sample$n)
 }
 

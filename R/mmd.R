@@ -267,7 +267,8 @@ test_pooled.pooled_samples <- function(pooled, asked) {
                         samples$order)
   scheme <- check_permutations(options, units, samples$order)
   scheme$bins <- count_bins(options, samples$sizes)
-  samples$views <- sample_views(samples, options, units)
+  samples$views <- sample_views(samples$sample, view_names(samples, options),
+                                units)
   new_mmd_test(samples, options, scheme,
                mmd_statistics(samples, options, scheme), stored(asked))
 }
@@ -620,7 +621,7 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
     alternative = "the distributions differ",
     method = test_title(
       if (several) "k-sample" else "two-sample",
-      mmd_words(options, samples$views), options, scheme
+      mmd_words(options, names(samples$views)), options, scheme
     ),
     data.name = name_samples(samples$origin$label, sizes),
     replicates = if (!is.null(law$draws)) height * law$draws,
@@ -647,7 +648,7 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
 # The words of the method beside the permutations.
 mmd_words <- function(options, views = NULL) {
   c(if (is.null(options$bandwidths)) "MMD" else "fused MMD",
-    sub("MMD^2", "also", names(views), fixed = TRUE),
+    sub("MMD^2", "also", views, fixed = TRUE),
     filter_label(options$filter), options$estimator$label, options$statistic)
 }
 

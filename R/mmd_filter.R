@@ -294,22 +294,30 @@ root_source <- function(samples, units, root, order) {
 
 # --- Other views of the points -----------------------------------------------
 
-# Samples of the same points with kernels that see what the plain one does not,
-# and no labels, by what their statistics are called: one more each in a test of
-# plain means by permutations.
-sample_views <- function(samples, options, units) {
+# What the statistics of other views are called, of which there is one more each
+# in a test of plain means by permutations of at most `most` points; NULL of
+# none.
+view_names <- function(samples, options, most = samples$sample$n) {
   if (options$alone || options$null != "permutation" ||
         !is_average(options$estimator) || !is.null(samples$bandwidths) ||
         !0L %in% c(options$filter, list(order = 0L))$order) {
     return(NULL)
   }
+  c(if (!is.null(options$blocks)) "MMD^2 centered within blocks",
+    if (most <= filter_most_points && has_interactions(samples$sample)) {
+      "MMD^2 of the ANOVA kernel"
+    })
+}
+
+# By these names samples of the same points with kernels that see what the plain
+# one does not, and no labels.
+sample_views <- function(sample, names, units) {
   blocks <- if (is.null(units$clusters)) units$blocks else
     units$blocks[units$clusters]
-  c(if (!is.null(blocks)) {
-    list("MMD^2 centered within blocks" = centered_view(samples$sample, blocks))
-  }, if (has_interactions(samples$sample)) {
-    list("MMD^2 of the ANOVA kernel" = anova_view(samples$sample))
-  })
+  if (!is.null(names)) sapply(names, \(name) {
+    if (endsWith(name, "blocks")) centered_view(sample, blocks) else
+      anova_view(sample)
+  }, simplify = FALSE)
 }
 
 # Are there two blocks at least, the numeric columns and each factor?
@@ -317,8 +325,7 @@ has_interactions <- function(sample) {
   scaling <- sample$kernel$scaling
   nominal <- scaling$nominal
   vary <- scaling$factor < Inf
-  !is.null(nominal) && sample$n <= filter_most_points &&
-    sum(any(vary[!nominal]), vary[nominal]) > 1L
+  !is.null(nominal) && sum(any(vary[!nominal]), vary[nominal]) > 1L
 }
 
 # The product of 1 + C over blocks, C their centered kernels of trace n: the

@@ -130,10 +130,9 @@ compare_pooled.pooled_samples <- function(pooled, asked) {
                "of which is permuted by itself, not ",
                describe(options$permutations))
   }
-  # Their names; each pair has its own.
-  samples$views <- sample_views(samples, options, read_units(
-    options$blocks, NULL, samples$order
-  ))
+  # Their names, the same for all pairs.
+  listed <- list_pairs(levels(samples$groups), samples$sizes, options$reference)
+  samples$views <- view_names(samples, options, max(listed$m + listed$n))
   samples <- settle_compared(samples, options)
   pairs <- compared_pairs(samples, options)
   random <- options$null != "gamma" && is.null(options$permutations)
@@ -365,7 +364,8 @@ general_pair <- function(settled, pair, drawn, asked) {
     sample = sample_take(settled$walkable, pair_rows(settled, pair)),
     sizes = c(pair$m, pair$n), bandwidths = settled$bandwidths
   )
-  samples$views <- sample_views(samples, asked, pair$units[[1L]])
+  samples$views <- sample_views(samples$sample, settled$views,
+                                pair$units[[1L]])
   scheme <- check_permutations(asked, pair$units[[1L]])
   n <- pair$m + pair$n
   if (identical(nrow(drawn), n) && is.null(c(pair$bins[[1L]], scheme$matrix)) &&

@@ -326,9 +326,15 @@ take_rows <- function(x, i) if (!is.null(x)) x[i, , drop = FALSE]
 # The points of the sample in an order that is theirs alone, however they come:
 # what is chosen from folds of it does not see which labels they have.
 sort_points <- function(sample) {
-  x <- sample_raw(sample)
-  order <- do.call(order, unname(as.data.frame(x)))
-  sample_take(without_gram(sample), order)
+  sample_take(without_gram(sample), own_order(sample))
+}
+
+own_order <- function(sample) {
+  do.call(order, if (knows_points(sample)) {
+    unname(as.data.frame(sample_raw(sample)))
+  } else {
+    list(sample_diagonal(sample), sample_rows(sample))
+  })
 }
 
 # The sample of points, its values not stored.

@@ -146,3 +146,12 @@ hashed_R <- function(n, folds, strata = rep(1, n)) {
 
 # The value of a test of so few draws, or labelings, that it warns of them.
 few_draws <- \(test) without_warning("few", test)
+
+# Runs code as if the exact path were for at most so many points.
+with_most_points <- function(most, code) {
+  put <- \(x) utils::assignInNamespace("filter_most_points", x, "kernmean")
+  before <- filter_most_points
+  on.exit(put(before))
+  put(most)
+  force(code)
+}

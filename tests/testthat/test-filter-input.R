@@ -49,15 +49,6 @@ test_that("update() drops what a change leaves without sense", {
 
 # --- Many points --------------------------------------------------------------
 
-# Runs code as if the exact path were for at most so many points.
-with_most_points <- function(most, code) {
-  put <- \(x) utils::assignInNamespace("filter_most_points", x, "kernmean")
-  before <- filter_most_points
-  on.exit(put(before))
-  put(most)
-  force(code)
-}
-
 test_that("features give what the matrix gives", {
   skip_on_cran()
   both <- \(run) {
@@ -84,6 +75,22 @@ test_that("features give what the matrix gives", {
   ratio <- two$features$statistics$value / two$exact$statistics$value
   expect_true(all(abs(ratio - 1) < 0.1))
   expect_near(ratio[1], 1, 1e-10)
+})
+
+test_that("features do not see the order of the rows, nor labels by it", {
+  x <- rbind(random_points(300, 2, 3), random_points(200, 2, 5) * 1.2)
+  # Rows come sorted by group: other labels are another order.
+  spectrum <- \(i, gram = FALSE) {
+    sample <- points_sample(x[i, ], kernel_rbf(1.5))
+    if (gram) sample <- gram_sample(as_gram(sample_matrix(sample)))
+    with_most_points(20, tcross(filter_root(filter_spectrum(sample, 0.3), 0.3,
+                                            "tikhonov")))
+  }
+  for (gram in c(FALSE, TRUE)) {
+    want <- spectrum(1:500, gram)
+    i <- sample(500)
+    expect_near(spectrum(i, gram), want[i, i], 1e-10)
+  }
 })
 
 test_that("the largest eigenvalue does not depend on the unit", {

@@ -297,3 +297,21 @@ test_that("marks say what adjusted p-values are", {
   expect_identical(p_marks(p, 20), c("***", "***", "**", "**", "*", "", ""))
   expect_identical(p_marks(p, 200), rep("", 7))
 })
+
+test_that("all pairs of mixed columns have the same statistics", {
+  set.seed(1)
+  columns <- data.frame(u = rnorm(90), f = gl(3, 1, 90))
+  groups <- gl(3, 30)
+  # More points than views have, but not in a pair; then in one of the pairs.
+  all <- mmd_pairwise(columns, groups, B = 59)
+  within <- with_most_points(80, update(all))
+  expect_match(within$method, "ANOVA")
+  expect_equal(within$table$distance, all$table$distance)
+  set.seed(2)
+  plain <- mmd_pairwise(columns, groups, filter = "none", B = 59)
+  unequal <- rep(1:3, c(20, 30, 40))
+  none <- with_most_points(60, mmd_pairwise(columns, unequal, B = 59))
+  expect_no_match(none$method, "ANOVA")
+  expect_equal(none$table$distance, sqrt(pmax(0, none$table$statistic)))
+  expect_equal(all$table$distance, plain$table$distance)
+})
