@@ -398,7 +398,10 @@ spectrum_gain <- function(spectrum, ratio, name) {
 
 # R with M = RR', n x r.
 filter_root <- function(spectrum, ratio, name) {
-  gain <- spectrum_gain(spectrum, ratio, name)
+  gained_root(spectrum, spectrum_gain(spectrum, ratio, name))
+}
+
+gained_root <- function(spectrum, gain) {
   n <- nrow(spectrum$vectors)
   kept <- which(gain > 0)
   if (!length(kept)) {
@@ -415,8 +418,8 @@ inverse_least <- 1e-6
 # list(left: see filter_spectrum(), at: M of each ratio as a function of it).
 # Where inverses will do, in half the time of an eigendecomposition: M = n (I -
 # A) for Tikhonov's filter and n (I - A^2) for its iteration, A = n tau (K^c + n
-# tau I)^{-1}.
-filter_matrices <- function(sample, filter) {
+# tau I)^{-1}. centered: as of checked_centered(), where it is known.
+filter_matrices <- function(sample, filter, centered = NULL) {
   n <- sample$n
   least <- min(filter$ratio)
   inverse <- n <= filter_most_points && least >= inverse_least &&
@@ -428,7 +431,7 @@ filter_matrices <- function(sample, filter) {
       tcross(filter_root(spectrum, ratio, filter$name))
     }))
   }
-  centered <- checked_centered(sample)
+  if (is.null(centered)) centered <- checked_centered(sample)
   k <- centered$k
   if (centered$top == 0) {
     return(list(left = 0, at = \(ratio) k))

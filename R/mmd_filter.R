@@ -73,38 +73,44 @@ filtered_sources <- function(samples, units, filter, labels, sums, sums_of,
   sample <- filterable_sample(samples$sample)
   featured <- sample$n > filter_most_points || !is.null(sample$spectrum)
   left <- 0
+  centered <- NULL
+  # Else it stays in memory with what is returned.
+  on.exit(centered <- NULL)
   if (featured) {
     spectrum <- filter_spectrum(sample, min(filter$ratio))
     left <- spectrum$left
     source <- \(m, order) root_source(samples, units, m, order)
     at <- \(ratio) filter_root(spectrum, ratio, filter$name)
-    centered <- \() list(
-      k = spectrum$vectors * rep(sqrt(sample$n * spectrum$values),
-                                 each = sample$n),
-      top = sample$n * max(spectrum$values, 0)
-    )
+    centered <- list(k = gained_root(spectrum, spectrum$values),
+                     top = sample$n * max(spectrum$values, 0))
   } else {
     source <- \(m, order) {
       samples$sample <- gram_sample(new_gram(if (order == 2L) m * m else m))
       mmd_source(samples, units)
     }
+    if (any(further_statistics$order[-3L] %in% filter$order)) {
+      centered <- checked_centered(sample)
+    }
     at <- if (any(c(1:2, "moments") %in% filter$order)) {
-      filter_matrices(sample, filter)$at
+      filter_matrices(sample, filter, centered)$at
     } else {
       \(ratio) NULL
     }
-    centered <- \() checked_centered(sample)
   }
   sides <- c(
     if ("one-sided" %in% filter$order) {
-      one_sided_statistics(sample, units, filter$ratio, labels)
+      one_sided_statistics(sample, centered, units, filter$ratio, labels)
     },
     if ("profile" %in% filter$order) {
       size <- max(abs(sample_diagonal(sample)))
-      profile_statistics(centered(), units, labels, sums$sizes,
+      profile_statistics(centered, units, labels, sums$sizes,
                          sample$n * .Machine$double.eps * size, complete)
     }
   )
+  if ("moments" %in% filter$order) {
+    squares <- sums_of(source(centered$k, 2L))
+    traces <- sums_of(source(centered$k, 1L))$trace
+  }
   list(left = left, spectra = sides$spectra, at = \(ratio) {
     m <- at(ratio)
     \(order) {
@@ -118,16 +124,13 @@ filtered_sources <- function(samples, units, filter, labels, sums, sums_of,
       source(m, order)
     }
   }, free = \(order) {
-    labeled_form(if (order == "within sums") sums$within - sums$trace else {
-      k <- centered()$k
-      squares <- sums_of(source(k, 2L))
-      if (order == "two moments") {
-        cbind(log_differences(sums_of(source(k, 1L))$trace / sums$sizes),
-              log_differences(squares$within / sums$sizes^2))
-      } else {
-        squares$within - squares$trace
-      }
-    }, complete)
+    labeled_form(switch(
+      order,
+      `within sums` = sums$within - sums$trace,
+      `two moments` = cbind(log_differences(traces / sums$sizes),
+                            log_differences(squares$within / sums$sizes^2)),
+      squares$within - squares$trace
+    ), complete)
   })
 }
 
@@ -162,6 +165,8 @@ labeled_form <- function(w, complete, transform = identity) {
 profile_statistics <- function(centered, units, labels, sizes, least,
                                complete) {
   groups <- ncol(sizes)
+  top <- centered$top
+  on.exit(centered <- NULL)
   spectra <- \(outside) do.call(cbind, lapply(labels, \(chunk) {
     .Call(C_r_subset_spectra, centered$k, chunk$subsets, chunk$count,
           units$unit, sum(units$sizes), outside, max(sizes), min(sizes) - 1,
@@ -184,7 +189,7 @@ profile_statistics <- function(centered, units, labels, sizes, least,
   }
   of <- \(standardized) {
     \(ratio) {
-      tau <- if (centered$top > 0) ratio * centered$top / n else 1
+      tau <- if (top > 0) ratio * top / n else 1
       logs <- lapply(sides, \(l) log(l + tau))
       values <- Reduce(`+`, utils::combn(groups, 2L, \(pair) {
         one(logs, pair[1L], pair[2L], standardized, (1e-12 / ratio)^2)
@@ -213,7 +218,8 @@ one_sided_least <- 1e-5
 
 # For each of two sides a function of the ratio: list(values, of all labelings;
 # scale).
-one_sided_statistics <- function(sample, units, ratios, labels) {
+one_sided_statistics <- function(sample, centered, units, ratios, labels) {
+  on.exit(centered <- NULL)
   n <- sample$n
   if (length(units$sizes) > 2L || n > filter_most_points ||
         !is.null(sample$spectrum) || min(ratios) < one_sided_least) {
@@ -221,7 +227,6 @@ one_sided_statistics <- function(sample, units, ratios, labels) {
                "sketches, of at most 3000 points in all, and ratios of at ",
                "least 1e-05")
   }
-  centered <- checked_centered(sample)
   # Any will do where all are 0.
   taus <- ratios * (centered$top + (centered$top == 0)) / n
   first <- do.call(rbind, lapply(labels, \(chunk) {

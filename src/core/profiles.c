@@ -11,21 +11,23 @@
  * its features), is reduced to tridiagonal form (tridiag.c), whose eigenvalues are found: 4 m^3 / 3
  * flops (and 2 m r^2 for features, of which there are r in place of m) and O(m^2). Subsets are
  * dealt to workers, each of which has m^2 + 390 m doubles; the reductions inside are of one thread
- * then. A spectrum depends on its own subset alone.
+ * then. Where one of them takes long, they follow each other, of all threads, and poll. A spectrum
+ * depends on its own subset alone.
  */
 
 enum { FEWEST = 4, MOST = 32, WORD = 64 }; /* workers; bits of a word */
+enum { STRIP = 1024 };                     /* members whose features are gathered at once */
 
 static const double panel_flops = 8e9; /* between two polls */
 
 typedef struct {
-  size_t workers, slice;
+  size_t workers, slice; /* workers: 1 where subsets follow each other */
   double *slices;
 } spectra_room;
 
 typedef struct {
   int *members;
-  double *block, *wide;                    /* the matrix; features of the members, row-major */
+  double *block, *wide;                    /* the matrix; features of a strip, row-major */
   double *mean, *diag, *off, *tau, *found; /* one for each of its rows */
   double *stage;                           /* scratch of the reduction, then of its values */
 } subset_room;
@@ -40,7 +42,7 @@ static size_t lay_out_subset(subset_room *s, km_point_rows points, size_t most, 
   const int features = points.r < points.n;
   const size_t rows = largest(points, most), padded = round_up(rows, KM_BAND);
   s->block = take_aligned(&scratch, features ? padded * padded : rows * rows);
-  s->wide = take_aligned(&scratch, features ? most * padded : 0);
+  s->wide = take_aligned(&scratch, features ? smaller(most, STRIP) * padded : 0);
   s->mean = take(&scratch, padded);
   s->diag = take(&scratch, rows);
   s->off = take(&scratch, rows);
@@ -51,12 +53,18 @@ static size_t lay_out_subset(subset_room *s, km_point_rows points, size_t most, 
   return scratch.used;
 }
 
+static double flops_of(km_point_rows points, size_t most) {
+  const double m = (double) largest(points, most), more = points.r < points.n ? 2 : 0;
+  return m * m * (4 * m / 3 + 128 + more * (double) most);
+}
+
 static size_t lay_out(spectra_room *s, km_point_rows points, size_t most, double *work) {
   subset_room one;
   km_scratch scratch = {work, 0};
   s->slice = lay_out_subset(&one, points, most, NULL);
-  s->workers = workers_that_fit(FEWEST, MOST, s->slice);
-  s->slices = take(&scratch, room_that_fits(FEWEST, MOST, s->slice));
+  const int apart = flops_of(points, most) <= panel_flops;
+  s->workers = apart ? workers_that_fit(FEWEST, MOST, s->slice) : 1;
+  s->slices = take(&scratch, apart ? room_that_fits(FEWEST, MOST, s->slice) : s->slice);
   return scratch.used;
 }
 
@@ -93,35 +101,43 @@ static void centered_block(km_point_rows points, size_t m, const subset_room *s)
 }
 
 /* The covariance of the features of m members. */
-static void covariance(km_point_rows points, size_t m, const subset_room *s) {
+static void covariance(km_point_rows points, size_t m, const subset_room *s, km_poll poll) {
   const size_t r = points.r, padded = round_up(r, KM_BAND);
   const double share = 1 / (double) m;
   memset(s->block, 0, padded * padded * sizeof *s->block);
-  memset(s->wide, 0, m * padded * sizeof *s->wide);
+  memset(s->wide, 0, smaller(m, STRIP) * padded * sizeof *s->wide);
   for (size_t j = 0; j < r; j++) {
-    const double *column = points.rows + j * points.n;
     double sum = 0;
-    for (size_t i = 0; i < m; i++) sum += column[s->members[i]];
-    for (size_t i = 0; i < m; i++)
-      s->wide[i * padded + j] = column[s->members[i]] - share * sum;
+    for (size_t i = 0; i < m; i++) sum += points.rows[(size_t) s->members[i] + j * points.n];
+    s->mean[j] = share * sum;
   }
-  const factor turned = {s->wide, padded, 1};
-  km_multiply(padded, padded, m, turned, s->wide, padded, s->block, padded);
+  for (size_t first = 0; first < m; first += STRIP) {
+    const size_t count = smaller(STRIP, m - first);
+    const int *members = s->members + first;
+    for (size_t j = 0; j < r; j++) {
+      const double *column = points.rows + j * points.n;
+      for (size_t i = 0; i < count; i++)
+        s->wide[i * padded + j] = column[members[i]] - s->mean[j];
+    }
+    const factor turned = {s->wide, padded, 1};
+    km_multiply(padded, padded, count, turned, s->wide, padded, s->block, padded);
+    if (poll) poll();
+  }
   for (size_t j = 0; j < r; j++)
     for (size_t i = 0; i < r; i++) s->block[i + j * r] = share * s->block[i + j * padded];
 }
 
 static km_status spectrum_of(km_point_rows points, km_point_subsets of, size_t c, size_t kept,
-                             double least, double *values, double *slice) {
+                             double least, double *values, double *slice, km_poll poll) {
   subset_room s;
   lay_out_subset(&s, points, of.most, slice);
   const size_t m = find_members(points.n, of, c, s.members);
   const size_t rows = largest(points, m);
   if (points.r < points.n)
-    covariance(points, m, &s);
+    covariance(points, m, &s, poll);
   else
     centered_block(points, m, &s);
-  km_tridiag(rows, s.block, s.diag, s.off, s.tau, s.stage, NULL);
+  km_tridiag(rows, s.block, s.diag, s.off, s.tau, s.stage, poll);
   const km_status status = km_tridiag_spectrum(rows, s.diag, s.off, s.found, NULL, s.stage);
   for (size_t i = 0; i < kept; i++) values[i] = i < rows && s.found[i] >= least ? s.found[i] : 0;
   return status;
@@ -137,7 +153,7 @@ static km_status add_spectra(km_point_rows points, km_point_subsets of, size_t k
   km_status status = KM_OK;
   for (size_t c = from; c < to && status == KM_OK; c++)
     status = spectrum_of(points, of, c, kept, least, values + c * kept,
-                         room->slices + worker * room->slice);
+                         room->slices + worker * room->slice, NULL);
   return status;
 }
 
@@ -145,9 +161,15 @@ km_status km_subset_spectra(km_point_rows points, km_point_subsets of, size_t ke
                             double *values, double *work, km_poll poll) {
   spectra_room room;
   lay_out(&room, points, of.most, work);
-  const double m = (double) largest(points, of.most), more = points.r < points.n ? 2 : 0;
-  const double flops = m * m * (4 * m / 3 + 128 + more * (double) of.most);
-  const size_t step = room.workers * (1 + (size_t) (panel_flops / flops / (double) room.workers));
+  const double flops = flops_of(points, of.most);
+  if (room.workers == 1) {
+    km_status status = KM_OK;
+    for (size_t c = 0; c < of.count && status == KM_OK; c++)
+      status = spectrum_of(points, of, c, kept, least, values + c * kept, room.slices, poll);
+    return status;
+  }
+  const size_t threads = smaller(room.workers, (size_t) km_threads(flops * (double) of.count));
+  const size_t step = threads * (1 + (size_t) (panel_flops / flops / (double) threads));
   km_status found[MOST];
   for (size_t first = 0; first < of.count; first += step) {
     const size_t last = smaller(of.count, first + step);

@@ -147,11 +147,14 @@ hashed_R <- function(n, folds, strata = rep(1, n)) {
 # The value of a test of so few draws, or labelings, that it warns of them.
 few_draws <- \(test) without_warning("few", test)
 
-# Runs code as if the exact path were for at most so many points.
-with_most_points <- function(most, code) {
-  put <- \(x) utils::assignInNamespace("filter_most_points", x, "kernmean")
-  before <- filter_most_points
+# Runs code with another value of a name of the package.
+with_binding <- function(name, value, code) {
+  put <- \(x) utils::assignInNamespace(name, x, "kernmean")
+  before <- get(name, asNamespace("kernmean"))
   on.exit(put(before))
-  put(most)
+  put(value)
   force(code)
 }
+
+# As if the exact path were for at most so many points.
+with_most_points <- \(most, code) with_binding("filter_most_points", most, code)

@@ -166,6 +166,26 @@ test_that("labelings and their complements have the same, and equal points 0", {
                                     filter = further(all_of_them), B = 19))
   expect_identical(same$p.value, 1)
   expect_equal(same$statistics$z, rep(0, 6))
+  # In features as well.
+  expect_warning(
+    many <- with_most_points(10, mmd_test(matrix(1, 5, 2), matrix(1, 6, 2),
+                                          filter = further(all_of_them),
+                                          B = 19)),
+    "equal"
+  )
+  expect_identical(many$p.value, 1)
+})
+
+test_that("the centered matrix is made once", {
+  made <- 0
+  make <- checked_centered
+  with_binding("checked_centered", \(sample) {
+    made <<- made + 1
+    make(sample)
+  }, mmd_test(x[1:14, ], x[15:24, ], filter = further(
+    c("one-sided", "moments", "profile", 1, 2)
+  ), B = 19))
+  expect_identical(made, 1)
 })
 
 test_that("features have the spectra of their Gram matrix, of any threads", {
@@ -183,6 +203,24 @@ test_that("features have the spectra of their Gram matrix, of any threads", {
     expect_equal(spectra(points, outside), of_gram, tolerance = 1e-10)
     expect_identical(with_threads(2, spectra(K, outside)), of_gram)
   }
+})
+
+test_that("large subsets follow each other, and can be interrupted", {
+  skip_on_cran()
+  n <- 1900L
+  subsets <- .Call(C_r_subsets, NULL, 1L, c(n - 10L, 10L),
+                   matrix(c(TRUE, FALSE), 1), NULL, FALSE)
+  points <- random_points(n, 3, 2)
+  K <- tcrossprod(points)
+  spectra <- \(rows) {
+    .Call(C_r_subset_spectra, rows, subsets, 1, NULL, n, FALSE, n - 10L, 3L,
+          1e-12)
+  }
+  of_gram <- with_threads(1, spectra(K))
+  # Of features by strips of members.
+  expect_equal(spectra(points), of_gram, tolerance = 1e-10)
+  expect_identical(with_threads(2, spectra(K)), of_gram)
+  expect_false(finishes(spectra(K)))
 })
 
 test_that("more than 3000 points have features", {
