@@ -186,7 +186,14 @@ filter_arguments <- door_table(
 )
 
 #' @export
-print.test_filter <- print.test_control
+print.test_filter <- function(x, ...) {
+  print.test_control(x)
+  if (x$name != "none") {
+    say(c(if (is.null(x$ratio)) "by rule: ratio = c(1, 0.1, 0.01, 0.001)",
+          if (is.null(x$order)) "by rule: order = 0:2, of variables 0:1"))
+  }
+  invisible(x)
+}
 
 # The kind of the argument `filter` of a test that knows these orders, 0 being
 # the plain statistic, `also` where asked for, and `joint` beside them for TRUE:
@@ -197,6 +204,10 @@ a_filter <- function(orders, also = NULL, joint = NULL) {
   \(value, name) {
     if (isFALSE(value) || is.null(value) || identical(value, "none")) {
       return(if (!is.null(value)) FALSE)
+    }
+    if (is.character(value) && all(value %in% all_orders)) {
+      stop_input("'", name, "' must be a filter, not an order, which is set ",
+                 "by test_filter(order = ", deparse1(value), ")")
     }
     if (isTRUE(value)) value <- test_filter(order = c(orders, joint))
     if (!inherits(value, "test_filter")) {
@@ -230,10 +241,11 @@ filter_rules <- list(
        estimator = an_average, reason = "where 'factors' are given")
 )
 
-# In the title of a test.
+# In the title of a test; further orders have no filter.
 filter_label <- function(filter) {
   count <- length(filter$factors)
-  c(switch(c(filter$name, "none")[1L], tikhonov = "Tikhonov filter",
+  named <- if (any(filter$order %in% 1:2)) filter$name else "none"
+  c(switch(named, tikhonov = "Tikhonov filter",
            iterated = "iterated Tikhonov filter",
            showalter = "Showalter filter", cutoff = "cutoff filter"),
     if (count > 1L) paste(count, "bandwidths"))

@@ -217,6 +217,27 @@ bound_parts <- function(part) {
   if (is.call(part) && identical(part[[1L]], quote(cbind))) as.list(part)[-1L]
 }
 
+# In cbind() a factor becomes the numbers of its levels: the levels of each
+# column of `part`, NULL for numbers.
+bound_levels <- function(part, data, home) {
+  parts <- bound_parts(part)
+  unlist(lapply(if (is.null(parts)) list(part) else parts, \(part) {
+    value <- read_formula(eval(part, data, home))
+    rep(list(levels(value)), NCOL(value))
+  }), recursive = FALSE)
+}
+
+# Where the sum of terms is one variable, factors are terms.
+refuse_bound_factors <- function(parts, data, home) {
+  for (part in as.list(parts)) {
+    bound <- bound_parts(part)
+    if (length(bound) && any(lengths(bound_levels(part, data, home)))) {
+      stop_input("'formula' must have factors as ", deparse1(sum_of(bound)),
+                 ", not in ", deparse1(part), ", which makes numbers of them")
+    }
+  }
+}
+
 # Groups on this side that are numbers of which some come once, or more than
 # those on the other: classes and samples take two points or more. Bags may have
 # one, unless the other side would make groups.

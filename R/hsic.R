@@ -321,8 +321,10 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
   kernels <- lapply(variables, \(variable) {
     if (!is_factor_variable(variable)) variable$sample$kernel
   })
-  name <- if (several) "dHSIC" else if (is.null(options$bandwidths)) "HSIC" else
-    "fused HSIC"
+  fused <- isTRUE(options$fused)
+  only <- fused && !length(options$filter$order)
+  name <- if (several) "dHSIC" else if (is.null(options$bandwidths) && !only)
+    "HSIC" else "fused HSIC"
   filtered <- isTRUE(statistics$table$order[1L] > 0L)
   estimator <- options$estimator
   data["data"] <- NULL
@@ -345,7 +347,7 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
     alternative = "the variables are dependent",
     method = test_title(
       if (several) "joint independence" else "independence",
-      c(name, filter_label(options$filter), if (isTRUE(options$fused)) "fused",
+      c(name, filter_label(options$filter), if (fused && !only) "fused",
         if (options$operator) operator_label(estimator) else estimator$label,
         if (!several) options$statistic),
       options, scheme

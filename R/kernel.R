@@ -433,7 +433,9 @@ check_definite <- function(kernel) {
   if (!is_definite(kernel)) {
     stop_input(
       "'kernel' must be positive definite; the energy kernel is for tests of ",
-      "plain kernel means only"
+      "plain kernel means only", if (endsWith(kernel$title, "given")) {
+        ": distances have no filter and no other estimators"
+      }
     )
   }
 }

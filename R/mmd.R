@@ -193,6 +193,10 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
       stop_input("'y' must be given: the second sample",
                  if (is.list(x)) "; for values and groups use a formula")
     }
+    if (is_grouping(y) && !is_grouping(x)) {
+      stop_input("'y' must be the second sample, not ", describe(y),
+                 "; for values and groups use a formula, values ~ groups")
+    }
     x <- pool_pair(x, y, c(x = deparse1(substitute(x)),
                            y = deparse1(substitute(y))))
   } else if (!missing(y)) {
@@ -347,7 +351,7 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
     formula[[2L]] <- as.call(c(quote(cbind),
                                left_columns(formula, .data, used)))
   }
-  levels <- bound_levels(formula, .data)
+  levels <- bound_levels(formula[[2L]], .data, environment(formula))
   frame <- formula_frame(call, formula, .data, .no_action, .home)
   check_left(attr(frame, "terms"))
   units <- names(frame) %in% c("(blocks)", "(clusters)")
@@ -377,17 +381,6 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
                 clusters = frame[["(clusters)"]])
   test$na.action <- attr(frame, "na.action")
   test
-}
-
-# In cbind() a factor becomes the numbers of its levels: the levels of each
-# column, NULL for numbers.
-bound_levels <- function(formula, data) {
-  left <- formula[[2L]]
-  parts <- bound_parts(left)
-  unlist(lapply(if (is.null(parts)) list(left) else parts, \(part) {
-    value <- read_formula(eval(part, data, environment(formula)))
-    rep(list(levels(value)), NCOL(value))
-  }), recursive = FALSE)
 }
 
 # The factors that these numbers were.
@@ -647,7 +640,12 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
 
 # The words of the method beside the permutations.
 mmd_words <- function(options, views = NULL) {
-  c(if (is.null(options$bandwidths)) "MMD" else "fused MMD",
+  order <- options$filter$order
+  c(if (is.null(order) || any(order %in% 0:2)) {
+    if (is.null(options$bandwidths)) "MMD" else "fused MMD"
+  } else {
+    order
+  },
     sub("MMD^2", "also", views, fixed = TRUE),
     filter_label(options$filter), options$estimator$label, options$statistic)
 }

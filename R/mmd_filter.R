@@ -174,7 +174,9 @@ profile_statistics <- function(centered, units, labels, sizes, least,
   }))
   inside <- spectra(FALSE)
   sides <- if (groups == 2L) list(inside, spectra(TRUE)) else {
-    lapply(seq_len(groups), \(g) inside[, seq(g, ncol(inside), groups)])
+    lapply(seq_len(groups), \(g) {
+      inside[, seq(g, ncol(inside), groups), drop = FALSE]
+    })
   }
   n <- sum(sizes[1L, ])
   used <- if (complete) -1L else seq_len(nrow(sizes))
@@ -451,6 +453,20 @@ filtered_witness <- function(test, w) {
   }
   list(at = \(new) values(\(v) sample_at(sample, new, v)),
        at_points = \() values(\(v) as.matrix(sample_apply(sample, v))),
-       what = if (!row$order %in% 0:1) "farther out",
-       words = if (row$order > 0L || nrow(test$statistics) > 1L) row$statistic)
+       what = if (!row$order %in% 0:1) "farther out")
+}
+
+# What the witness is of, in brackets.
+witness_words <- function(test) {
+  table <- test$statistics
+  row <- table[table$maximum, ]
+  if (NROW(table) > 1L || isTRUE(row$order > 0L)) {
+    paste0(" (", if (row$order %in% c(0:2, one_sided)) row$statistic else {
+      paste0("of the MMD; ", if (startsWith(row$order, "profile")) {
+        "profiles have none, see type = \"spectra\""
+      } else {
+        paste0("'", row$order, "' has none")
+      })
+    }, ")")
+  }
 }

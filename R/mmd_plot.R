@@ -44,7 +44,8 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
     fill$limits <- fill$at <- c(-most, most)
   }
   list(panels = panels, key = key, fill = fill, free = common$free,
-       title = "Witness functions: each group against the rest", value = value)
+       title = paste0("Witness functions: each group against the rest",
+                      witness_words(object)), value = value)
 }
 
 least_shown <- 1e-4
@@ -58,6 +59,8 @@ picture_spectra <- function(test) {
   groups <- names(test$sizes)
   bands <- paste0(groups, ", 90% of draws")
   colors <- level_colors(length(groups))
+  # Bands lie over each other.
+  light <- grDevices::adjustcolor(colors, 0.3)
   twice <- \(v) rep(pmax(v, least), each = 2L)
   draw <- \(layer) lapply(seq_along(groups), \(g) {
     one <- shown[shown$group == g, ]
@@ -67,13 +70,13 @@ picture_spectra <- function(test) {
     "Spectra of the samples", "axis", "variance", c(
       draw(\(x, one, g) new_layer(
         "ribbon", x = x, y0 = twice(one$low), y1 = twice(one$high),
-        col = tint(colors[g]), level = bands[g]
+        col = light[g], level = bands[g]
       )),
       draw(\(x, one, g) new_layer("line", x = x, y = twice(one$value), lwd = 2,
                                   col = colors[g], level = groups[g]))
     ), spectra, log = "xy", whole = "x", key = rbind(
       key_entries(groups, colors, "line", lwd = 2),
-      key_entries(bands, tint(colors), "box")
+      key_entries(bands, light, "box")
     )
   )
 }
@@ -93,7 +96,7 @@ picture_witness <- function(test, first, second, n, sides = names) {
   title <- paste0(
     "Witness function",
     if (length(labels) > 2L) paste0(": ", paste(names, collapse = " against ")),
-    if (!is.null(witness$words)) paste0(" (", witness$words, ")")
+    witness_words(test)
   )
   if (!is.null(witness$side)) {
     witness$group <- factor(names[witness$side], names)

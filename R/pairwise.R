@@ -225,7 +225,7 @@ compared_pairs <- function(settled, asked) {
   total <- as.double(pairs$m + pairs$n)
   pairs$fast <- draws_among_all(asked) && has_pooled_sums(settled, asked) &
     lengths(pairs$bins) == 0L & least^2 <= pmax(16 * total, total^2 / 64) &
-    choose(total, least) > asked$B + 0.5
+    choose(total, least) > max(asked$B, asked$enumerated) + 0.5
   pairs
 }
 

@@ -108,6 +108,8 @@ open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
   if (values$alone) values["filter"] <- list(NULL)
   if ("null" %in% set) take(control$null, choice(nulls), "null") else
     values$null <- nulls[1L]
+  # Where B is given it is the limit.
+  values$enumerated <- if (is.null(values$B)) usual_labelings
   if (is.null(values$B)) values$B <- if (is.list(values$filter)) 399L else 999L
   values <- apply_rules(values, c(rules, test_rules),
                         c(attr(asked, "given"), set))
@@ -125,6 +127,7 @@ test_hints <- c(
   ratio = "is set by filter = test_filter(ratio = )",
   order = "is set by filter = test_filter(order = )",
   factors = "is set by filter = test_filter(factors = )",
+  R = "is called 'B' here", nperm = "is called 'B' here",
   model = "is for mmd_gof()", pairwise = "is for mmd_pairwise()",
   adjust = "is for mmd_pairwise()",
   paired = "is given by 'blocks', as in blocks = c(id_x, id_y)"
@@ -219,7 +222,8 @@ cluster_blocks <- function(units) {
 
 # How labels are permuted: the units with list(B, matrix, all, complete: is the
 # observed labeling among the draws?, ways: the number of labelings).
-# `options$permutations` is NULL (B random ones, or all if these are no more),
+# `options$permutations` is NULL (B random ones, or all if these are no more
+# than B or `enumerated`),
 # "all", or what given_permutations() reads; `units`: what changes places,
 # list(sizes: how many are in each group, and are the same to a test; blocks:
 # their codes; clusters: if they are clusters, that of each point; of: words;
@@ -234,7 +238,8 @@ check_permutations <- function(options, units,
   ways <- if (options$null == "permutation") {
     count_labelings(rep(seq_along(sizes), sizes), units$blocks)
   }
-  if (is.null(c(permutations, options$bins)) && isTRUE(ways < B + 0.5) &&
+  most <- max(B, options$enumerated)
+  if (is.null(c(permutations, options$bins)) && isTRUE(ways < most + 0.5) &&
         !sees_order(options$estimator)) {
     permutations <- "all"
   }
@@ -339,6 +344,7 @@ shuffled <- function(design, n, B) {
 }
 
 most_labelings <- 1e5
+usual_labelings <- 2000L
 
 # The ways to give units other groups, as many to each (within blocks: as many
 # of each block).

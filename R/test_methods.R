@@ -85,7 +85,8 @@ fit_summary.htest <- function(x) {
     ),
     Stack = x$candidates,
     Statistics = if (NROW(x$statistics) > 1L) {
-      x$statistics[c("statistic", "value", "z", "p.value")]
+      x$statistics[order(!x$statistics$maximum, -x$statistics$z),
+                   c("statistic", "value", "z", "p.value")]
     },
     "MMD of each pair" = if (!is.null(x$pairs)) sqrt(pmax(x$pairs, 0))
   )

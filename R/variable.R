@@ -245,6 +245,8 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   frame <- formula_frame(call, formula_terms(formula, others), data,
                          no_action, home)
   layout <- attr(frame, "terms")
+  refuse_bound_factors(attr(layout, "variables")[-1L], data,
+                       environment(formula))
   if (any(attr(layout, "order") > 1L)) {
     stop_input("'formula' must have no interactions; a sum on ",
                "one side is one variable, as in y ~ a + b")
