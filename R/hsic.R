@@ -32,7 +32,9 @@
 #' keeping their order, between clusters of the same size (and block). Where y,
 #' or else x, is constant within every cluster, as a treatment is, its values
 #' move between clusters of any size (for the biased statistic of two variables,
-#' averages, and no filter).
+#' averages, and no filter). For pairs and other `blocks` of groups take
+#' [mmd_test()]: it has a statistic centered within blocks, which this test has
+#' not.
 #'
 #' @section Many bandwidths:
 #' `bandwidths = "fuse"` combines five bandwidths of [kernel_rbf()] for each
@@ -78,7 +80,7 @@
 #' @param filter `NULL` by rule, see The joint test, `"none"` for HSIC alone,
 #'   `TRUE`, the name of a spectral filter or [test_filter()].
 #' @param B Number of permutations; `NULL` is 399 with a filter or in the joint
-#'   test, else 999.
+#'   test, else 999, or all labelings if these are no more than 2,000.
 #' @param blocks One value for each point; values of y change places within a
 #'   block only (repeated measures, strata).
 #' @param clusters One value for each point; whole clusters change places.

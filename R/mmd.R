@@ -33,8 +33,8 @@
 #' `print()` says which statistic was the largest. With more points, of a `gram`
 #' or a `dist` object, with other estimators or null distributions, many
 #' bandwidths, bins or an explicit `statistic` it is the MMD alone, as it is by
-#' `filter = "none"`; with `blocks` or factors among the columns it is one of
-#' two statistics, see below. `estimate` has the MMD in any case.
+#' `filter = "none"`; with `blocks` or factors among columns it is one of two
+#' statistics, see below. `estimate` has the MMD in any case.
 #' @section Pairs and clusters:
 #' Points of pairs, subjects or strata that have points in several samples
 #' change places within their `blocks`. Points that come in clusters, each of
@@ -108,7 +108,8 @@
 #'   spectral filter, or [test_filter()]; `"none"` is the MMD alone; `NULL` is a
 #'   rule, see Which statistics.
 #' @param B Number of permutations (of draws of another null distribution);
-#'   `NULL` is 399 for several statistics, else 999.
+#'   `NULL` is 399 for several statistics, else 999, or all labelings if these
+#'   are no more than 2,000.
 #' @param blocks,clusters One value for each point, those of `x` first, or
 #'   variables of `data` (`id`, `"id"` or `~ id`), see Pairs and clusters.
 #' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns, see
@@ -169,8 +170,7 @@
 #'
 #' # Pairs: all ways to exchange the two values within a subject; the paired
 #' # t-test has p = 0.003
-#' mmd_test(extra ~ group, sleep, blocks = ID,
-#'          control = test_control(permutations = "all"))
+#' mmd_test(extra ~ group, sleep, blocks = ID)
 #'
 #' # The same data with many bandwidths
 #' update(test, bandwidths = "fuse")

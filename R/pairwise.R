@@ -3,24 +3,28 @@
 #' Kernel two-sample tests of all pairs of groups, or of each group against one
 #' of them, with adjusted p-values.
 #'
-#' Each comparison is the two-sample test [mmd_test()] of its two groups. What
-#' is permuted are the points of the pair (within their `blocks`, by `clusters`,
-#' or all labelings of the pair): labels of all groups would hold the level only
-#' where no two groups differ. The bandwidth, the units of the columns and the
-#' noise of marginalized estimators come from the points of all groups, once;
-#' what shrunk means choose comes from the pair.
+#' Each comparison is the two-sample test [mmd_test()] of its two groups with
+#' the same `filter`. By default that is here, unlike there, the MMD alone,
+#' `filter = "none"` (with `blocks` or factors among the columns the two
+#' statistics that stand there); `filter = TRUE` takes the several statistics of
+#' its joint test. What is permuted are the points of the pair (within their
+#' `blocks`, by `clusters`, or all labelings of the pair): labels of all groups
+#' would hold the level only where no two groups differ. The bandwidth, the
+#' units of the columns and the noise of marginalized estimators come from the
+#' points of all groups, once; what shrunk means choose comes from the pair.
 #'
 #' @section Draws:
 #' Comparisons of groups of the same two sizes share one set of permutations,
 #' drawn as the two-sample test draws them, in the order of the levels of the
 #' groups: with the same seed the first comparison, and each of its sizes, has
-#' the p-value that [mmd_test()] of the two groups has with the bandwidth as a
-#' number; those of the next sizes go on in the stream. With
-#' `blocks`, `clusters`, bins or other nulls each comparison draws by itself,
-#' and so do those for which N B is above 2^26. Draws that are shared make
-#' p-values depend on each other; each is exact by itself, and the methods of
-#' Holm and Bonferroni hold whatever the dependence. `"hochberg"`, `"hommel"`
-#' and `"BH"` need p-values that are not negatively dependent.
+#' the p-value that [mmd_test()] of the two groups has with the same `filter`
+#' (`"none"` for none) and the bandwidth as a number; those of the next sizes go
+#' on in the stream. With `blocks`, `clusters`, bins or other nulls each
+#' comparison draws by itself, and so do those for which N B is above 2^26.
+#' Draws that are shared make p-values depend on each other; each is exact by
+#' itself, and the methods of Holm and Bonferroni hold whatever the dependence.
+#' `"hochberg"`, `"hommel"` and `"BH"` need p-values that are not negatively
+#' dependent.
 #'
 #' With B draws no p-value is below 1/(B + 1), and of k comparisons no adjusted
 #' one below k/(B + 1) by the methods of Holm and Bonferroni; a warning says
@@ -55,7 +59,7 @@
 #'   compared with, by name.
 #' @param adjust The adjustment of the p-values, one of [p.adjust.methods].
 #' @param B Number of permutations of each comparison; `NULL` is 999, or 399 of
-#'   several statistics.
+#'   several statistics, or all labelings if these are no more than 2,000.
 #' @param control [test_control()]; its `permutations` may be `NULL` or `"all"`.
 #' @return An object of class `c("mmd_pairwise", "kernmean_fit")`, a list of
 #' \item{table}{a data frame with a row for each comparison: `group1`, `group2`
@@ -508,6 +512,11 @@ fit_lines.mmd_pairwise <- function(x, digits) {
            count_of(count, "comparison"),
            if (!is.null(x$reference)) paste0(" with '", x$reference, "'"),
            " adjusted by \"", x$adjust, "\""),
+    if (is.null(c(x$arguments$filter, x$arguments$bandwidths)) &&
+          x$null == "permutation" && is_average(x$estimator) &&
+          knows_points(x$sample) && !is.null(flat_diagonal(x$kernel))) {
+      "filter = TRUE takes the several statistics of mmd_test()"
+    },
     utils::capture.output(print(parts, row.names = FALSE)),
     if (count > length(shown)) paste("and", count - length(shown), "more"),
     ""

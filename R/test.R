@@ -19,15 +19,15 @@
 #'   `NULL` is the unbiased one for filters and many bandwidths of
 #'   [mmd_test()], else the biased one.
 #' @param permutations `NULL` for `B` random permutations, or all labelings if
-#'   these are no more than `B`; `"all"` for all labelings (at most 10^5; within
-#'   `blocks` if these are given); or permutations of your own: a matrix with a
-#'   permutation of the N rows of the data in each column, whose first m entries
-#'   are the first sample; a set of package permute, which has them as rows (a
-#'   row p puts row `p[i]` of the data in the place of row i); or a design of
-#'   `permute::how()`, of which `B` are drawn. If one leaves the labels as they
-#'   are, the observed statistic is not counted again. A test that could give no
-#'   p-value of 0.05, whatever the labels, warns of it, with the smallest one
-#'   (class `kernmean_warning_few`).
+#'   these are no more than `B` (than 2,000 where `B` is not given); `"all"` for
+#'   all labelings (at most 10^5; within `blocks` if these are given); or
+#'   permutations of your own: a matrix with a permutation of the N rows of the
+#'   data in each column, whose first m entries are the first sample; a set of
+#'   package permute, which has them as rows (a row p puts row `p[i]` of the
+#'   data in the place of row i); or a design of `permute::how()`, of which `B`
+#'   are drawn. If one leaves the labels as they are, the observed statistic is
+#'   not counted again. A test that could give no p-value of 0.05, whatever the
+#'   labels, warns of it, with the smallest one (class `kernmean_warning_few`).
 #' @param bins Two-sample tests: each sample is cut at random into bins of the
 #'   same size, so many in the smallest sample, and bins change places: one pass
 #'   over the kernel values serves all permutations, and the level stays exact.
