@@ -238,7 +238,9 @@ check_permutations <- function(options, units,
   ways <- if (options$null == "permutation") {
     count_labelings(rep(seq_along(sizes), sizes), units$blocks)
   }
-  most <- max(B, options$enumerated)
+  most <- min(max(B, options$enumerated), most_labelings)
+  # Of more than two variables all but one move.
+  if (isTRUE(options$several)) ways <- NULL
   if (is.null(c(permutations, options$bins)) && isTRUE(ways < most + 0.5) &&
         !sees_order(options$estimator)) {
     permutations <- "all"

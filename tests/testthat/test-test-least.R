@@ -68,3 +68,13 @@ test_that("models are not for the points that they were fitted to", {
   expect_silent(gof(faithful$waiting[-half], fit))
   expect_warning(gof(faithful$waiting[half], fit), "136 of the 136")
 })
+
+test_that("only labelings that can be listed are, and of two variables", {
+  set.seed(1)
+  three <- hsic_test(list(rnorm(6), rnorm(6), rnorm(6)))
+  expect_identical(three$parameter[["B"]], 999)
+  # 184,756 of them.
+  few <- mmd_test(rnorm(10), rnorm(10), B = 190000, filter = "none",
+                  kernel = kernel_rbf(1))
+  expect_identical(few$parameter[["B"]], 190000)
+})
