@@ -191,9 +191,8 @@ filter_arguments <- door_table(
 #' @export
 print.test_filter <- function(x, ...) {
   print.test_control(x)
-  if (x$name != "none") {
-    say(c(if (is.null(x$ratio)) "by rule: ratio = c(1, 0.1, 0.01, 0.001)",
-          if (is.null(x$order)) "by rule: order = 0:2, of variables 0:1"))
+  if (is.null(c(x$ratio, x$order)) && x$name != "none") {
+    say("by rule: ratio = c(1, 0.1, 0.01, 0.001); order = 0:2 or 0:1")
   }
   invisible(x)
 }

@@ -641,12 +641,9 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
 # The words of the method beside the permutations.
 mmd_words <- function(options, views = NULL) {
   order <- options$filter$order
-  c(if (is.null(order) || any(order %in% 0:2)) {
-    if (is.null(options$bandwidths)) "MMD" else "fused MMD"
-  } else {
-    order
-  },
-    sub("MMD^2", "also", views, fixed = TRUE),
+  c(if (!c(order, 0L)[1L] %in% 0:2) order else
+    if (is.null(options$bandwidths)) "MMD" else "fused MMD",
+    sub("MMD^2", "also", names(views), fixed = TRUE),
     filter_label(options$filter), options$estimator$label, options$statistic)
 }
 

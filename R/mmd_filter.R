@@ -462,11 +462,7 @@ witness_words <- function(test) {
   row <- table[table$maximum, ]
   if (NROW(table) > 1L || isTRUE(row$order > 0L)) {
     paste0(" (", if (row$order %in% c(0:2, one_sided)) row$statistic else {
-      paste0("of the MMD; ", if (startsWith(row$order, "profile")) {
-        "profiles have none, see type = \"spectra\""
-      } else {
-        paste0("'", row$order, "' has none")
-      })
+      "of the MMD; profiles (type = \"spectra\"), sums and moments have none"
     }, ")")
   }
 }

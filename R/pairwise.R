@@ -512,9 +512,8 @@ fit_lines.mmd_pairwise <- function(x, digits) {
            count_of(count, "comparison"),
            if (!is.null(x$reference)) paste0(" with '", x$reference, "'"),
            " adjusted by \"", x$adjust, "\""),
-    if (is.null(c(x$arguments$filter, x$arguments$bandwidths)) &&
-          x$null == "permutation" && is_average(x$estimator) &&
-          knows_points(x$sample) && !is.null(flat_diagonal(x$kernel))) {
+    if (grepl("\\(MMD, KME.* permutations", x$method) &&
+          !is.null(flat_diagonal(x$kernel))) {
       "filter = TRUE takes the several statistics of mmd_test()"
     },
     utils::capture.output(print(parts, row.names = FALSE)),

@@ -114,7 +114,6 @@ open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
   values <- apply_rules(values, c(rules, test_rules),
                         c(attr(asked, "given"), set))
   if (is.null(values$statistic)) values$statistic <- statistic
-  if (is.null(values$B)) values$B <- if (is.list(values$filter)) 399L else 999L
   structure(values, given = attr(asked, "given"), door = attr(asked, "door"))
 }
 
