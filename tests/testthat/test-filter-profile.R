@@ -15,7 +15,7 @@ spectrum_R <- function(K, of) {
 spectra_R <- function(K, labels) {
   q <- min(apply(labels, 2, table)) - 1
   lapply(sort(unique(labels[, 1])), \(g) {
-    over_columns(labels, \(z) spectrum_R(K, which(z == g))[1:q])
+    matrix(over_columns(labels, \(z) spectrum_R(K, which(z == g))[1:q]), q)
   })
 }
 
@@ -85,14 +85,18 @@ test_that("every statistic of every labeling is that of its formula", {
   expect_identical(test$statistics$ratio, c(0.3, 0.02, 0.02, NA, NA, NA))
 })
 
-test_that("so are those of three groups", {
-  groups <- rep(1:3, c(7, 8, 9))
-  labels <- labels_R(groups, draws)
-  test <- mmd_test(gram(x, kernel_rbf(1.5)), groups,
-                   filter = further(all_of_them),
-                   control = test_control(permutations = draws))
-  want <- further_R(gram_R(kernel_rbf(1.5), x), labels)
-  expect_aggregated(test, list(values = want, scale = rep(0, 6)), FALSE, 1e-8)
+test_that("so are those of three groups, of one axis too", {
+  for (sizes in list(c(7, 8, 9), c(2, 12, 10))) {
+    groups <- rep(1:3, sizes)
+    labels <- labels_R(groups, draws)
+    test <- mmd_test(gram(x, kernel_rbf(1.5)), groups,
+                     filter = further(all_of_them),
+                     control = test_control(permutations = draws))
+    want <- further_R(gram_R(kernel_rbf(1.5), x), labels)
+    expect_aggregated(test, list(values = want, scale = rep(0, 6)), FALSE, 1e-8)
+  }
+  expect_error(mmd_test(. ~ Species, iris[c(1, 51:60, 101:110), ]),
+               "of at least 2 points each, not of 1, 10, 10")
 })
 
 test_that("clusters of several sizes, and blocks, change places likewise", {
