@@ -643,7 +643,7 @@ mmd_words <- function(options, views = NULL) {
   order <- options$filter$order
   c(if (!c(order, 0L)[1L] %in% 0:2) order else
     if (is.null(options$bandwidths)) "MMD" else "fused MMD",
-    sub("MMD^2", "also", names(views), fixed = TRUE),
+    sub("MMD^2", "also", views, fixed = TRUE),
     filter_label(options$filter), options$estimator$label, options$statistic)
 }
 
