@@ -370,7 +370,7 @@ search_penalty <- function(task, whole, values, folds, parts, known = TRUE) {
       if (given) "given" else "tried",
       if (search$extended) ", also of more values", ": it ",
       if (end == "largest") {
-        c("finds nothing ", if (line) "but a straight line" else
+        paste("finds nothing", if (line) "but a straight line" else
           "of the function")
       } else {
         "wants no penalty"

@@ -90,6 +90,7 @@ control_data <- function(object, newdata) {
     warn_kernmean("controls are at their means: 'newdata' has none of ",
                   quoted(used), ", but ", quoted(unknown))
   }
+  NULL
 }
 
 # Pointwise: matrix(fit, lwr, upr), around the values of the fit that the errors

@@ -10,6 +10,7 @@ weak_data <- function(n = 60, seed = 1) {
 
 # Without what is said of instruments that are weak.
 weak <- \(...) quietly(iv(..., method = "weak"))
+predict <- \(...) quietly(stats::predict(...))
 
 root_R <- function(K) {
   e <- eigen(K, TRUE)
@@ -463,6 +464,28 @@ test_that("controls are partialled out of all blocks", {
   expect_equal(fitted(twice), fitted(fit), tolerance = 1e-7)
 })
 
+test_that("controls that new data lack are at their means, and said to be", {
+  fit <- weak(mpg ~ hp | disp, mtcars, controls = ~wt)
+  new <- data.frame(hp = 100)
+  expect_silent(mean <- stats::predict(fit, new))
+  expect_warning(other <- stats::predict(fit, cbind(new, WT = 3)),
+                 "none of 'wt'", class = "kernmean_warning")
+  expect_identical(other, mean)
+  # A fit whose instruments are weak warns of its intervals.
+  set.seed(1)
+  data <- data.frame(x = rnorm(50), y = rnorm(50), z = rnorm(50))
+  expect_warning(fit <- rkhs_iv(y ~ x | z, data),
+                 class = "kernmean_warning_weak")
+  expect_warning(stats::predict(fit, data, interval = TRUE), "do not hold",
+                 class = "kernmean_warning_weak")
+  # Of a straight line the largest penalty says that it is one.
+  set.seed(1)
+  data <- transform(data.frame(z = rnorm(1000), e = rnorm(1000)), x = z + e)
+  data$y <- 2 * data$x + data$e + rnorm(1000)
+  expect_warning(rkhs_iv(y ~ x | z, data, linear = Inf), "a straight line",
+                 class = "kernmean_warning_border")
+})
+
 test_that("formulas of three parts are those of two", {
   one <- weak(mpg ~ wt | hp | disp, mtcars)
   two <- weak(mpg ~ hp + wt | disp + wt, mtcars)
@@ -566,7 +589,7 @@ test_that("factors and grams have no linear columns, mixed data theirs", {
 test_that("far from the sample g returns to a straight line, and says so", {
   data <- weak_data(200)
   fit <- weak(data$x, data$y, data$z, linear = 5)
-  expect_warning(far <- predict(fit, c(1000, 1001, 1003)),
+  expect_warning(far <- stats::predict(fit, c(1000, 1001, 1003)),
                  "return to the straight line", class = "kernmean_warning")
   expect_equal(diff(far)[[2]], 2 * diff(far)[[1]], tolerance = 1e-6)
 })
@@ -580,6 +603,8 @@ test_that("what may be asked of it is said", {
   expect_snapshot(writeLines(refusals(expression(
     rkhs_iv(y ~ x | z, data, controls = "g"),
     rkhs_iv(d$x, d$y, d$z, controls = 1:3),
+    rkhs_iv(d$x, d$y, d$z, controls = ~g),
+    rkhs_iv(y ~ x | z, data, controls = ~x),
     rkhs_iv(y ~ x | z, data, controls = ~ c(NA, g[-1])),
     rkhs_iv(d$x, d$y, d$z, weights = 0:11),
     rkhs_iv(d$x, d$y, d$z, weights = 1:3),
