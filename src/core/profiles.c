@@ -11,8 +11,8 @@
  * its features), is reduced to tridiagonal form (tridiag.c), whose eigenvalues are found: 4 m^3 / 3
  * flops (and 2 m r^2 for features, of which there are r in place of m) and O(m^2). Subsets are
  * dealt to workers, each of which has m^2 + 390 m doubles; the reductions inside are of one thread
- * then. Where one of them takes long, they follow each other, of all threads, and poll. A spectrum
- * depends on its own subset alone.
+ * then. Where one of them is large or takes long, they follow each other, of all threads, and poll.
+ * A spectrum depends on its own subset alone.
  */
 
 enum { FEWEST = 4, MOST = 32, WORD = 64 }; /* workers; bits of a word */
@@ -21,7 +21,7 @@ enum { STRIP = 1024 };                     /* members whose features are gathere
 static const double panel_flops = 8e9; /* between two polls */
 
 typedef struct {
-  size_t workers, slice; /* workers: 1 where subsets follow each other */
+  size_t workers, slice; /* workers: 1 where subsets must follow each other */
   double *slices;
 } spectra_room;
 
@@ -62,9 +62,10 @@ static size_t lay_out(spectra_room *s, km_point_rows points, size_t most, double
   subset_room one;
   km_scratch scratch = {work, 0};
   s->slice = lay_out_subset(&one, points, most, NULL);
-  const int apart = flops_of(points, most) <= panel_flops;
+  const int apart = FEWEST * s->slice <= KM_MOST_SCRATCH;
   s->workers = apart ? workers_that_fit(FEWEST, MOST, s->slice) : 1;
-  s->slices = take(&scratch, apart ? room_that_fits(FEWEST, MOST, s->slice) : s->slice);
+  s->slices = take(&scratch, apart ? room_that_fits(FEWEST, MOST, s->slice)
+                                   : larger(s->slice, KM_MOST_SCRATCH));
   return scratch.used;
 }
 
@@ -162,7 +163,7 @@ km_status km_subset_spectra(km_point_rows points, km_point_subsets of, size_t ke
   spectra_room room;
   lay_out(&room, points, of.most, work);
   const double flops = flops_of(points, of.most);
-  if (room.workers == 1) {
+  if (room.workers == 1 || flops > panel_flops) {
     km_status status = KM_OK;
     for (size_t c = 0; c < of.count && status == KM_OK; c++)
       status = spectrum_of(points, of, c, kept, least, values + c * kept, room.slices, poll);
