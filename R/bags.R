@@ -148,7 +148,7 @@ bag_arguments <- door_table(
   rules = list(
     when(\(a) isFALSE(sees_distances(a$level2)), bandwidth2 = NULL,
          reason = "unless 'level2' is \"rbf\" or \"laplace\""),
-    when(\(a) a$level2 != "poly", degree = NULL, offset = NULL,
+    when(\(a) !identical(a$level2, "poly"), degree = NULL, offset = NULL,
          reason = "unless 'level2' is \"poly\"")
   ),
   aside = c("bags", "estimator", "id"),

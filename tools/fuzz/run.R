@@ -287,7 +287,7 @@ na_fields <- c(
   # There is no variance of one point, and no unbiased norm of its mean.
   "variance$|[$]embedding[$]pool[$]u$",
   # The plain statistic has no ratio.
-  "[$]statistics[$]ratio$",
+  "[$]statistics[$]ratio$", "^plot[.].*[$]ratio$",
   # Without second moments nobody knows what is lost.
   "^summary.kme_sketch[$]table[$]lost$",
   # Some kernels have no bandwidth.
@@ -296,7 +296,7 @@ na_fields <- c(
   # A kernel that failed has no error rate, landmarks that were given no loss.
   "[$]bandwidths[$]error$", "[$]lost$",
   # Factors have no linear part, fits without residuals no test.
-  "[$]strength[$]F_linear$", "[$]overid$",
+  "[$]strength[$][Fp]_linear$", "[$]overid$",
   # P-values on the diagonal.
   "^as.matrix.mmd_pairwise",
   # A matrix has no entry of a name.
