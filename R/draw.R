@@ -565,7 +565,7 @@ measure_frame <- function(picture, key) {
                          "cex.main", "font.main", "las"))
   line <- par$mai[1L] / par$mar[1L]
   high <- \(text, cex) {
-    if (length(text)) graphics::strheight(text, "inches", cex) / line else 0
+    sum(graphics::strheight(text, "inches", cex)) / line
   }
   right <- if (isTRUE(key$outside)) (key$width + 0.15) / line else 0.8
   share <- c(1, 1)

@@ -88,7 +88,7 @@ column_spreads <- function(x) {
 
 # The largest power of two up to x, `zero` for 0.
 power_below <- function(x, zero = 1) {
-  if (x > 0) max(2^floor(log2(x)), .Machine$double.xmin) else zero
+  if (x > 0) max(2^min(floor(log2(x)), 1023), .Machine$double.xmin) else zero
 }
 
 is_constant <- function(x) {
@@ -146,7 +146,7 @@ column_distance <- function(x) {
   }
   unit <- power_below(max(abs(x)))
   z <- sort(x) / unit
-  unit * 2 * sum((2 * seq_len(n) - n - 1) * (z - z[1L])) / pairs
+  unit * (2 * sum((2 * seq_len(n) - n - 1) * (z - z[1L])) / pairs)
 }
 
 # Numbers by their mean distance and, after them, indicators of levels: half of

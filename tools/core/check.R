@@ -414,6 +414,18 @@ check_spectra <- function() {
   check_axes(gram(31, 30, 3), "")
   check_axes(tcrossprod(matrix(inputs(37, 60), 30)), "few_")
 
+  first <- seq_len(n) <= 40
+  spectra_of <- function(inside, k) {
+    k <- k[inside, inside]
+    k <- t(k - rowMeans(k)) - colMeans(k) + mean(k)
+    values <- eigen(k / sum(inside), TRUE, only.values = TRUE)$values
+    c(values * (values >= 1e-9), numeric(n - sum(inside)))
+  }
+  features <- tcrossprod(matrix(inputs(38, 3 * n), n))
+  check("subset_spectra", c(spectra_of(first, k), spectra_of(!first, k),
+                            spectra_of(first, features),
+                            spectra_of(!first, features)))
+
   large <- gram(31, 160, 3)
   spectrum <- eigen(large, symmetric = TRUE)
   check("spectrum", spectrum$values)

@@ -3,6 +3,7 @@
 #include "core/center.h"
 #include "core/eigen.h"
 #include "core/krylov.h"
+#include "core/profiles.h"
 #include "core/scores.h"
 #include "core/tridiag.h"
 #include "driver.h"
@@ -142,9 +143,27 @@ static void scores(void) {
   put("loocv_target", score, COUNT);
 }
 
+/* Of the points before the 40th and of those from it on; then of them by three features. */
+static void subset_spectra(void) {
+  enum { FEATURES = 3 };
+  const uint64_t words[] = {(UINT64_C(1) << 40) - 1};
+  const km_point_rows all = {N, N, gram(31, N, D)};
+  const km_point_rows features = {N, FEATURES, inputs(38, N * FEATURES)};
+  const km_point_rows *rows[] = {&all, &features};
+  double *values = room(2 * 2 * N);
+  for (size_t i = 0; i < 4; i++) {
+    const km_point_subsets of = {words, N, 1, i % 2 ? N - 40 : 40, NULL, i % 2 != 0};
+    must(km_subset_spectra(*rows[i / 2], of, N, 1e-9, values + i * N,
+                           room(km_subset_spectra_work(*rows[i / 2], of.most)), poll) == KM_OK,
+         "no spectrum of a subset");
+  }
+  put("subset_spectra", values, 4 * N);
+}
+
 void run_spectra(void) {
   reductions();
   small_axes();
+  subset_spectra();
   eigen();
   krylov();
   scores();

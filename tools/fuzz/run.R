@@ -275,7 +275,8 @@ is_argument_error <- function(message, entry) {
   }
   grepl(paste0("^(unused arguments? [(]|formal argument \"[^\"]+\" matched ",
                "by multiple actual arguments|",
-               "argument [0-9]+ matches multiple formal)"), message)
+               "argument [0-9]+ matches multiple formal|",
+               "'tolerance' should be numeric)"), message)
 }
 
 # What came back --------------------------------------------------------------
