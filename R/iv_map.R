@@ -234,9 +234,15 @@ point_features <- function(map, sample, new) {
       new$values[, map$centers, drop = FALSE]
     }
   }
-  switch(map$kind, exact = t(solve_lower(map$root, t(k))),
-         landmark = product(k, map$root), indicator = new$z,
-         fourier = fourier_features(map, new$z))
+  if (!is.null(k)) section_features(map, k) else switch(
+    map$kind, indicator = new$z, fourier = fourier_features(map, new$z)
+  )
+}
+
+# The features of functionals with these values at the sections of the centers.
+section_features <- function(map, k) {
+  if (map$kind == "exact") t(solve_lower(map$root, t(k))) else
+    product(k, map$root)
 }
 
 panel_cells <- 2^20

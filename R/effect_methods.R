@@ -1,0 +1,194 @@
+# Methods of effects.
+
+#' @importFrom stats coef vcov confint
+#' @export
+coef.kme_effect <- function(object, ...) {
+  check_dots(...)
+  same_version(object)$coefficients
+}
+
+#' @export
+vcov.kme_effect <- function(object, ...) {
+  check_dots(...)
+  same_version(object)$vcov
+}
+
+#' @export
+weights.kme_effect <- function(object, ...) {
+  check_dots(...)
+  same_version(object)$effective
+}
+
+# A row for each estimate.
+effect_table <- function(x, level) {
+  estimate <- x$coefficients
+  error <- sqrt(diag(x$vcov))
+  far <- stats::qnorm((1 + level) / 2) * error
+  data.frame(estimate, error, lower = estimate - far, upper = estimate + far,
+             row.names = names(estimate))
+}
+
+# What the estimates are of.
+effect_titles <- c(
+  ate = "Average treatment effect", att = "Effect on the treated",
+  atc = "Effect on the controls", means = "Mean outcomes of treatments",
+  derivative = "Average derivative", policy = "Average effect of a policy",
+  target = "Mean over a target population"
+)
+
+fit_lines.kme_effect <- function(x, digits) {
+  number <- \(value) format_number(value, digits)
+  table <- effect_table(x, 0.95)
+  names(table) <- c("estimate", "std. error", "2.5 %", "97.5 %")
+  c(
+    paste(effect_titles[[x$functional]], "by kernel Riesz regression"),
+    effect_rows(x), kernel_lines(x$kernel), "",
+    utils::capture.output(print(table, digits = digits)), "",
+    effect_ridges(x, digits),
+    paste0(naive_words(x, number), "regression alone ",
+           paste(number(x$plugin), collapse = ", "))
+  )
+}
+
+effect_rows <- function(x) {
+  treat <- x$treat
+  strwrap(paste0(
+    rows_of(x$n), if (is.factor(treat)) {
+      paste0(", ", paste(tabulate(treat), "with", levels(treat),
+                         collapse = ", "))
+    }, if (!is.null(x$cluster)) {
+      paste(" in", count_of(length(unique(x$cluster)), "cluster"))
+    }, if (!is.null(x$covs)) {
+      paste0("; ", count_of(ncol(x$covs), "covariate"))
+    }
+  ), 80L, exdent = 2L)
+}
+
+effect_ridges <- function(x, digits) {
+  each <- \(name) vapply(x$fits, `[[`, 0, name)
+  imbalance <- vapply(x$fits, `[[`, numeric(3), "imbalance")
+  shown <- \(values) vapply(values, format, "", digits = 3L)
+  rows <- lengths(x$rows)
+  table <- data.frame(
+    lambda = shown(each("lambda")), mu = shown(each("mu")),
+    check.names = FALSE, row.names = names(x$fits)
+  )
+  if (!x$functional %in% c("derivative", "policy")) {
+    table[["effective rows"]] <- paste(round(each("ess")), "of", rows)
+  }
+  table[["imbalance (before)"]] <- paste0(
+    shown(imbalance["after", ]), " (", shown(imbalance["before", ]), ")"
+  )
+  c("leave-one-out ridges:", utils::capture.output(print(table)))
+}
+
+naive_words <- function(x, number) {
+  naive <- x$naive
+  if (names(naive)[1L] == "slope") {
+    paste0("slope of a line ", number(naive), ", ")
+  } else if (length(naive) == 2L && x$functional != "means") {
+    paste0("difference of means ", number(diff(naive)), ", ")
+  }
+}
+
+fit_summary.kme_effect <- function(x) {
+  list(freedom = structure(
+    vapply(x$fits, `[[`, 0, "edf"), title = "Degrees of freedom of g"
+  ), covariance = if (length(x$coefficients) > 1L) {
+    structure(x$vcov, title = "Covariance of the estimates")
+  })
+}
+
+fit_facts.kme_effect <- function(x) {
+  c(list(
+    nobs = x$n, functional = x$functional,
+    clusters = if (is.null(x$cluster)) NA_integer_ else
+      length(unique(x$cluster)),
+    effective = sum(vapply(x$fits, `[[`, 0, "ess")),
+    imbalance = max(vapply(x$fits, \(fit) fit$imbalance[["after"]], 0)),
+    plugin = one_number(x$plugin)
+  ), kernel_columns(x$kernel))
+}
+
+fit_rows.kme_effect <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
+  check_dots(...)
+  conf.int <- take(conf.int, flag)
+  level <- take(conf.level, number(0, 1, open = TRUE))
+  table <- effect_table(x, level)
+  statistic <- table$estimate / table$error
+  frame <- data.frame(
+    term = row.names(table), estimate = table$estimate,
+    std.error = table$error, statistic = statistic,
+    p.value = 2 * stats::pnorm(-abs(statistic))
+  )
+  if (conf.int) {
+    frame$conf.low <- table$lower
+    frame$conf.high <- table$upper
+  }
+  frame
+}
+
+fit_values.kme_effect <- function(x, newdata = NULL) {
+  if (!is.null(newdata)) {
+    stop_input("'newdata' must be NULL for an effect, which is of its own rows")
+  }
+  residuals <- rep(NA_real_, x$n)
+  alpha <- residuals
+  for (g in names(x$fits)) {
+    residuals[x$rows[[g]]] <- x$fits[[g]]$residuals
+    alpha[x$rows[[g]]] <- x$fits[[g]]$alpha
+  }
+  data.frame(.resid = residuals, .alpha = alpha,
+             .effective = x$effective[, 1L], row.names = names(x$y))
+}
+
+fit_columns.kme_effect <- function(x, newdata, added) {
+  names <- if (is.null(x$names)) c("y", "treat") else x$names
+  cbind(stats::setNames(data.frame(unname(x$y), x$treat), names), x$covs)
+}
+
+fit_request.kme_effect <- function(x, changes) {
+  change_data(x, changes, list(
+    x = x$covs, y = x$y, treat = x$treat, target = x$target,
+    clusters = x$cluster, weights = x$s.weights
+  ))
+}
+
+fit_picture.kme_effect <- function(object, type = NULL, level = 0.95) {
+  type <- check_type(type, c("effects", "overlap"))
+  if (type == "overlap") picture_overlap(object) else
+    picture_effects(object, take(level, number(0, 1, open = TRUE)))
+}
+
+picture_effects <- function(x, level) {
+  table <- effect_table(x, level)
+  at <- rev(seq_len(nrow(table)))
+  new_picture(
+    effect_titles[[x$functional]], paste0(100 * level, "% intervals"), "",
+    list(
+      across_layer(v = 0),
+      new_layer("segments", x0 = table$lower, y0 = at, x1 = table$upper,
+                y1 = at, col = level_palette[1L], lwd = 2),
+      points_layer(cbind(table$estimate, at), main = TRUE)
+    ),
+    cbind(term = row.names(table), table), ylim = c(0.5, length(at) + 0.5),
+    ticks_y = list(at = at, labels = row.names(table))
+  )
+}
+
+# Effective weights of each group of rows, of which few should be large.
+picture_overlap <- function(x) {
+  panels <- lapply(names(x$fits), \(name) {
+    w <- x$fits[[name]]$effective
+    bars <- graphics::hist(w, plot = FALSE)
+    new_picture("Effective weights", "weight", "rows", list(
+      histogram_layer(bars, TRUE, tint(level_palette[1L]), "white")
+    ), data.frame(weight = unname(w)), panel = name,
+    ylim = c(0, max(bars$counts)))
+  })
+  if (length(panels) == 1L) {
+    return(panels[[1L]])
+  }
+  list(panels = panels, title = "Effective weights", xlab = "weight",
+       ylab = "rows", value = lapply(panels, `[[`, "value"))
+}

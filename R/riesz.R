@@ -1,0 +1,305 @@
+# Riesz regression: the representer alpha of a linear functional of a
+# regression g, E m(W; g) = E alpha(X) g(X), is one ridge regression with the
+# features of g. A problem is
+#   f, h      rows of the source: features; columns without penalty, 1 the first
+#   m, m_h    the functional of both, a row for each row it is averaged over;
+#             one row of a target that is no sample, `fixed`
+#   y         outcomes of the source, NULL for none
+#   omega, upsilon  weights of both kinds of rows, with mean 1
+#   pair      the row of the functional that is of the same unit as a row of the
+#             source, NA for none
+#   unit, unit_m  units that are left out together, NULL: each by itself
+#   ridge     what a penalty of 1 is: the mean of k(x, x)
+# With H orthonormal (H'DH/n = I, D = diag(omega)), F less what H says of it and
+# F'DF/n = V diag(v) V', all are regressions on the columns (H, FV), with the
+# eigenvalues (1, v), and with the ridge 0 for H.
+
+# The problem in these axes: z, b: rows of the source and of the functional;
+# target, along: means of b and of yz; values; free: how many have no ridge;
+# raw: from coefficients of the axes to those of h and of f.
+riesz_system <- function(p) {
+  n <- nrow(p$f)
+  if (is.null(p$y)) p$y <- numeric(n)
+  found <- qr(p$h * sqrt(p$omega), tol = 1e-7)
+  kept <- sort(found$pivot[seq_len(found$rank)])
+  h <- p$h[, kept, drop = FALSE]
+  white <- solve(chol(cross(h, h * p$omega) / n))
+  h <- product(h, white)
+  m_h <- product(p$m_h[, kept, drop = FALSE], white)
+  gamma <- cross(h, p$f * p$omega) / n
+  f <- p$f - product(h, gamma)
+  pairs <- .Call(C_r_eigen, cross(f, f * p$omega) / n, ncol(f))
+  z <- cbind(h, product(f, pairs$vectors))
+  b <- cbind(m_h, product(p$m - product(m_h, gamma), pairs$vectors))
+  free <- length(kept)
+  turned <- product(white, product(gamma, pairs$vectors))
+  raw <- matrix(0, ncol(p$h) + ncol(f), ncol(z))
+  raw[kept, seq_len(free)] <- white
+  raw[kept, -seq_len(free)] <- -turned
+  raw[-seq_len(ncol(p$h)), -seq_len(free)] <- pairs$vectors
+  s <- c(p[c("y", "omega", "upsilon", "pair", "unit", "unit_m", "fixed",
+             "ridge")],
+         list(z = z, b = b, values = c(rep(1, free), pmax(pairs$values, 0)),
+              free = free, raw = raw,
+              target = drop(cross(b, as.matrix(p$upsilon))) / nrow(b),
+              along = drop(cross(z, as.matrix(p$omega * p$y))) / n))
+  check_result(s[c("values", "target", "along")], "a moment of the features",
+               "'x' and 'y'")
+  s
+}
+
+# The inverse of the normal matrix on each axis, a column for each ridge.
+axis_inverses <- function(s, ridges) {
+  none <- seq_along(s$values) <= s$free
+  1 / (s$values + outer(as.double(!none), ridges))
+}
+
+# alpha at the rows of the source, the functional of alpha and of g, and the
+# residuals of g, a column for each ridge, of fits without the unit of the row;
+# `leave = FALSE`: of all rows.
+riesz_values <- function(s, ridges, leave = TRUE) {
+  inverse <- axis_inverses(s, ridges)
+  values <- list(
+    alpha = product(s$z, inverse * s$target),
+    residuals = s$y - product(s$z, inverse * s$along),
+    m_alpha = product(s$b, inverse * s$target),
+    m_g = product(s$b, inverse * s$along)
+  )
+  if (!leave) values else if (is.null(s$unit)) leave_rows(s, inverse, values)
+  else leave_units(s, inverse, values)
+}
+
+# From the normal matrices N: with e = z'N^-1 z, p = z'N^-1 b and k = b'N^-1 b
+# of a row and its functional, in closed form.
+leave_rows <- function(s, inverse, values) {
+  n <- nrow(s$z)
+  rows <- nrow(s$b)
+  with <- which(!is.na(s$pair))
+  of <- s$pair[with]
+  left <- 1 - s$omega * product(s$z^2, inverse) / n
+  across <- matrix(0, n, ncol(inverse))
+  across[with, ] <- product(
+    s$z[with, , drop = FALSE] * s$b[of, , drop = FALSE], inverse
+  ) / n
+  values$residuals <- values$residuals / left
+  # A target that is no sample stays as it is.
+  own <- if (s$fixed) 0 else n / rows * s$upsilon
+  lost <- numeric(n)
+  if (!s$fixed) lost[with] <- own[of]
+  values$alpha <- (values$alpha - lost * across) / left
+  values$m_alpha <- values$m_alpha - own * product(s$b^2, inverse) / n
+  if (s$fixed) {
+    for (name in c("m_alpha", "m_g")) {
+      values[[name]] <- values[[name]][rep(1L, n), , drop = FALSE]
+    }
+    of <- with
+  }
+  moved <- s$omega * across
+  values$m_alpha[of, ] <- values$m_alpha[of, ] +
+    (moved * values$alpha)[with, ]
+  values$m_g[of, ] <- values$m_g[of, ] - (moved * values$residuals)[with, ]
+  values
+}
+
+# The same for units of several rows, such as clusters and folds.
+leave_units <- function(s, inverse, values) {
+  n <- nrow(s$z)
+  share <- if (s$fixed) 0 else n / nrow(s$b)
+  units <- unique(c(s$unit, s$unit_m))
+  of <- \(codes) split(seq_along(codes), factor(codes, units))
+  source <- of(s$unit)
+  functional <- of(s$unit_m)
+  if (s$fixed) {
+    for (name in c("m_alpha", "m_g")) {
+      values[[name]] <- values[[name]][rep(1L, n), , drop = FALSE]
+    }
+    s$b <- s$b[rep(1L, n), , drop = FALSE]
+    functional <- source
+    s$upsilon <- numeric(n)
+  }
+  for (u in seq_along(units)) {
+    i <- source[[u]]
+    j <- functional[[u]]
+    z <- s$z[i, , drop = FALSE]
+    b <- s$b[j, , drop = FALSE]
+    d <- s$omega[i]
+    own <- as.matrix(share * s$upsilon[j])
+    for (l in seq_len(ncol(inverse))) {
+      scaled <- z * rep(inverse[, l] / n, each = length(i))
+      across <- tcross(scaled, b)
+      without <- \(x) without_unit(scaled, z * d, x)
+      alpha <- without(values$alpha[i, l] - product(across, own))
+      residuals <- without(values$residuals[i, l])
+      values$alpha[i, l] <- alpha
+      values$residuals[i, l] <- residuals
+      scaled <- b * rep(inverse[, l] / n, each = length(j))
+      values$m_alpha[j, l] <- values$m_alpha[j, l] -
+        product(scaled, cross(b, own)) + cross(across, as.matrix(d * alpha))
+      values$m_g[j, l] <- values$m_g[j, l] -
+        cross(across, as.matrix(d * residuals))
+    }
+  }
+  values
+}
+
+# (I - AB')^-1 x, by the smaller side.
+without_unit <- function(a, b, x) {
+  if (!nrow(a)) {
+    return(x)
+  }
+  if (nrow(a) <= ncol(a)) {
+    return(drop(solve(diag(nrow(a)) - tcross(a, b), x)))
+  }
+  drop(x + product(a, solve(diag(ncol(a)) - cross(b, a),
+                            cross(b, as.matrix(x)))))
+}
+
+# --- Choice of the ridges ----------------------------------------------------
+
+ridge_grid <- 10^seq(-6, 1, length.out = 29)
+
+# Both ridges by the rows that are left out, in units of the matrix: list(
+# lambda, mu: NULL without outcomes), those given as they are.
+choose_ridges <- function(s, lambda, mu) {
+  grid <- ridge_grid * s$ridge
+  wider <- wider_grid(grid)
+  left <- if (is.null(lambda) || is.null(mu)) {
+    riesz_values(s, c(wider$below, grid, wider$above))
+  }
+  pick <- \(given, name, losses) {
+    if (!is.null(given)) {
+      return(given * s$ridge)
+    }
+    found <- tune_grid(grid, \(all) t(losses - min(losses)), "min", wider)
+    if (identical(found$border, "smallest")) {
+      warn_kernmean("the smallest '", name, "' that was tried, ",
+                    format_number(found$value / s$ridge, 3L), ", has the ",
+                    "smallest leave-one-out loss", kind = "border")
+    }
+    found$value
+  }
+  list(
+    lambda = pick(lambda, "lambda", colMeans(s$omega * left$alpha^2) -
+                    2 * colMeans(s$upsilon * left$m_alpha)),
+    mu = if (any(s$y != 0)) {
+      pick(mu, "mu", colMeans(s$omega * left$residuals^2))
+    }
+  )
+}
+
+# --- Solutions ---------------------------------------------------------------
+
+# The estimate mean(m(g)) + mean(alpha (y - g)) = mean(a y) of a problem, a the
+# effective weights, and what each unit adds to its error. `folds`: g and alpha
+# of a row come from the other folds alone.
+riesz_estimate <- function(p, lambda, mu, folds = FALSE) {
+  s <- riesz_system(p)
+  ridges <- choose_ridges(s, lambda, mu)
+  by_lambda <- drop(axis_inverses(s, ridges$lambda))
+  if (is.null(ridges$mu)) ridges$mu <- ridges$lambda
+  by_mu <- drop(axis_inverses(s, ridges$mu))
+  at <- \(coefficients) drop(product(s$z, as.matrix(coefficients * s$target)))
+  effective <- at(by_lambda + by_mu - s$values * by_lambda * by_mu)
+  all <- riesz_values(s, ridges$mu, leave = FALSE)
+  left <- riesz_values(s, ridges$mu)
+  m_g <- drop(all$m_g)
+  estimate <- mean(s$omega * effective * s$y)
+  weights <- effective
+  if (folds) {
+    weights <- drop(riesz_values(s, ridges$lambda)$alpha)
+    m_g <- drop(left$m_g)
+    estimate <- mean(s$upsilon * m_g) +
+      mean(s$omega * weights * drop(left$residuals))
+  }
+  plugin <- mean(s$upsilon * m_g)
+  residuals <- drop(left$residuals)
+  list(
+    estimate = estimate, plugin = plugin, effective = effective,
+    alpha = at(by_lambda), residuals = residuals,
+    source = s$omega * weights * residuals / length(s$y),
+    functional = if (!s$fixed) s$upsilon * (m_g - plugin) / nrow(s$b),
+    lambda = ridges$lambda / s$ridge, mu = ridges$mu / s$ridge,
+    edf = sum(s$values * by_mu), ess = effective_rows(s$omega * effective),
+    imbalance = imbalance_of(p, s, effective)
+  )
+}
+
+effective_rows <- \(weights) sum(weights)^2 / sum(weights^2)
+
+# Weights alpha of a problem, which need no outcome: list(weights, coefficients:
+# of h and f, lambda, imbalance). Positive ones are the positive part of a
+# function in the same space, found by ridge solves on the rows where it is
+# positive.
+riesz_weights <- function(p, lambda, positive) {
+  s <- riesz_system(p)
+  lambda <- choose_ridges(s, lambda, NULL)$lambda
+  theta <- s$target * drop(axis_inverses(s, lambda))
+  if (positive) theta <- positive_part(s, lambda, theta)
+  weights <- drop(product(s$z, as.matrix(theta)))
+  if (positive) weights <- pmax(weights, 0)
+  if (positive) check_balance(p, weights)
+  list(
+    weights = weights, coefficients = drop(product(s$raw, as.matrix(theta))),
+    lambda = lambda / s$ridge, imbalance = imbalance_of(p, s, weights)
+  )
+}
+
+# How far the embedding of the source is from the target, in its features: with
+# weights, without, and by chance in samples of this size.
+imbalance_of <- function(p, s, weights) {
+  n <- nrow(p$f)
+  target <- drop(cross(p$m, as.matrix(p$upsilon))) / nrow(p$m)
+  apart <- \(w) {
+    sqrt(sum((drop(cross(p$f, as.matrix(p$omega * w))) / n - target)^2))
+  }
+  c(after = apart(weights), before = apart(mean(p$upsilon * p$m_h[, 1L])),
+    noise = sqrt(sum(s$values[-seq_len(s$free)]) / n))
+}
+
+most_newton_steps <- 100L
+
+# argmin mean(omega (z'theta)_+^2) - 2 target'theta + lambda |theta|^2 by
+# semismooth Newton steps from the linear solution.
+positive_part <- function(s, lambda, theta) {
+  n <- nrow(s$z)
+  ridge <- ifelse(seq_along(theta) > s$free, lambda, 0)
+  ridge <- diag(ridge + 1e-9 * mean(s$values), length(theta))
+  values <- \(theta) drop(product(s$z, as.matrix(theta)))
+  objective <- \(theta) {
+    mean(s$omega * pmax(values(theta), 0)^2) - 2 * sum(s$target * theta) +
+      sum(diag(ridge) * theta^2)
+  }
+  before <- NULL
+  for (step in seq_len(most_newton_steps)) {
+    on <- values(theta) > 0
+    if (identical(on, before)) break
+    z <- s$z[on, , drop = FALSE]
+    full <- solve(cross(z, z * s$omega[on]) / n + ridge, s$target)
+    now <- objective(theta)
+    share <- 1
+    while (share > 1e-6 && objective(theta + share * (full - theta)) >
+             now + 1e-14 * abs(now)) {
+      share <- share / 2
+    }
+    theta <- theta + share * (full - theta)
+    before <- if (share == 1) on
+  }
+  theta
+}
+
+# Means that no positive weights can have lie outside the points of the source.
+check_balance <- function(p, weights) {
+  n <- nrow(p$h)
+  means <- drop(cross(p$h, as.matrix(p$omega * weights))) / n
+  gap <- abs(means - drop(cross(p$m_h, as.matrix(p$upsilon))) / nrow(p$m_h))
+  spread <- pmax(apply(p$h, 2L, stats::sd), 1e-12)
+  spread[1L] <- 1
+  worst <- which.max(gap / spread)
+  if (gap[worst] > 1e-6 * spread[worst]) {
+    stop_input("'means' must be FALSE, or the target's mean of '",
+               colnames(p$h)[worst], "' be one that positive weights of the ",
+               "rows can have: they come to within ",
+               format_number(gap[worst] / spread[worst], 2L),
+               " standard deviations")
+  }
+}

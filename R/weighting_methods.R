@@ -1,0 +1,217 @@
+# Methods of weights that match embeddings.
+
+#' @importFrom stats weights
+#' @export
+weights.kme_weights <- function(object, ...) {
+  check_dots(...)
+  stats::naresid(object$na.action, same_version(object)$weights)
+}
+
+#' @rdname kme_weights
+#' @export
+predict.kme_weights <- function(object, newdata, ...) {
+  check_dots(...)
+  same_version(object)
+  check_given(newdata)
+  space <- object$space
+  raw <- newdata
+  if (!is.null(object$terms) && is.data.frame(newdata)) {
+    newdata <- read_terms(object$terms, newdata)
+  } else if (!is.null(object$treat)) {
+    newdata <- raw[setdiff(names(raw), treat_name(object))]
+  }
+  columns <- covariate_columns(newdata, space$like, "newdata")
+  treat <- if (!is.null(object$treat)) new_treatment(object, raw)
+  z <- scale_points(object$kernel, cbind(if (space$dose) treat, columns))
+  w <- rep(1, nrow(z))
+  for (name in names(object$functions)) {
+    rows <- if (is.factor(treat)) which(treat == name) else seq_len(nrow(z))
+    w[rows] <- weight_values(object, name, z[rows, , drop = FALSE])
+  }
+  stats::setNames(w, rownames(columns))
+}
+
+treat_name <- \(object) if (is.null(object$treat_name)) "treat" else
+  object$treat_name
+
+# The treatment of new rows, a column of the data that bears its name.
+new_treatment <- function(object, newdata) {
+  name <- treat_name(object)
+  if (!is.data.frame(newdata) || !name %in% names(newdata)) {
+    stop_input("'newdata' must be a data frame with the treatment, '", name,
+               "'")
+  }
+  treat <- newdata[[name]]
+  if (!is.factor(object$treat)) {
+    return(check_outcome(treat, nrow(newdata), name))
+  }
+  unseen <- setdiff(as.character(treat), levels(object$treat))
+  if (length(unseen)) {
+    stop_input("'newdata' must have levels of '", name, "' that the fit has ",
+               "seen, not ", quoted(unseen))
+  }
+  factor(as.character(treat), levels(object$treat))
+}
+
+weight_values <- function(object, name, z) {
+  f <- object$functions[[name]]
+  features <- cbind(free_columns(object$space, z),
+                    point_features(f$map, f$support, list(z = z)))
+  values <- drop(product(features, as.matrix(f$coefficients)))
+  if (object$positive) pmax(values, 0) else values
+}
+
+# A row for each group of rows: how many, and how many they are worth.
+weight_groups <- function(x) {
+  s <- if (is.null(x$s.weights)) rep(1, x$n) else x$s.weights
+  rows <- x$groups
+  each <- \(f) vapply(rows, f, 0)
+  data.frame(
+    rows = lengths(rows),
+    effective = each(\(i) effective_rows(s[i] * x$weights[i])),
+    largest = each(\(i) max(s[i] * x$weights[i]) / sum(s[i] * x$weights[i])),
+    lambda = x$lambda, before = x$imbalance["before", ],
+    after = x$imbalance["after", ], row.names = names(rows)
+  )
+}
+
+weights_title <- function(x) {
+  paste0("Weights that match embeddings (", if (!is.null(x$estimand)) {
+    x$estimand
+  } else if (is.numeric(x$treat)) "independence" else "target", ")")
+}
+
+fit_lines.kme_weights <- function(x, digits) {
+  number <- \(value) format_number(value, digits)
+  groups <- weight_groups(x)
+  of <- if (!is.null(x$focal)) paste0(", to look like '", x$focal, "'")
+  c(
+    weights_title(x),
+    strwrap(paste0(rows_of(x$n), of, "; ",
+                   count_of(ncol(x$space$columns), "covariate")), 80L),
+    kernel_lines(x$kernel), "",
+    vapply(seq_len(nrow(groups)), \(g) {
+      row <- groups[g, ]
+      paste0(if (!is.null(x$treat) && !x$space$dose) {
+        paste0(treat_name(x), " = ", row.names(row), ": ")
+      }, number(row$effective), " effective rows of ", row$rows,
+      ", largest share ", format_number(100 * row$largest, 2L), "%",
+      "; imbalance ", number(row$after), " (before ", number(row$before),
+      "), lambda = ", number(row$lambda))
+    }, ""),
+    if (x$space$dose) {
+      paste0("largest correlation with the treatment ",
+             number(max(abs(x$balance$after))), " (before ",
+             number(max(abs(x$balance$before))), ")")
+    } else if (!all(is.na(x$balance$before))) {
+      paste0("largest standardized difference of a mean ",
+             number(zap_small(max(abs(x$balance$after)))), " (before ",
+             number(max(abs(x$balance$before))), ")")
+    }
+  )
+}
+
+zap_small <- \(x) if (x < 1e-8) 0 else x
+
+fit_summary.kme_weights <- function(x) {
+  list(groups = structure(weight_groups(x), title = "Groups"),
+       balance = structure(x$balance, title = "Balance"))
+}
+
+fit_facts.kme_weights <- function(x) {
+  groups <- weight_groups(x)
+  c(list(nobs = x$n, estimand = one_word(x$estimand),
+         effective = sum(groups$effective),
+         largest = max(groups$largest), lambda = one_number(x$lambda),
+         imbalance = max(groups$after), difference = max(abs(x$balance$after))),
+    kernel_columns(x$kernel))
+}
+
+fit_rows.kme_weights <- function(x, ...) {
+  check_dots(...)
+  x$balance
+}
+
+fit_values.kme_weights <- function(x, newdata = NULL) {
+  data.frame(.weight = unname(if (is.null(newdata)) x$weights else
+    predict(x, newdata)), row.names = names(x$weights)[is.null(newdata)])
+}
+
+fit_columns.kme_weights <- function(x, newdata, added) {
+  if (!is.null(newdata)) {
+    return(named_frame(newdata))
+  }
+  treat <- x$treat
+  if (is.null(treat)) x$covs else
+    cbind(stats::setNames(data.frame(treat), treat_name(x)), x$covs)
+}
+
+fit_request.kme_weights <- function(x, changes) {
+  change_data(x, changes, list(x = x$space$like, treat = x$treat,
+                               weights = x$s.weights, target = x$target))
+}
+
+# A stored request with the data it was made of, or other ones.
+change_data <- function(x, changes, data) {
+  if ("data" %in% names(changes)) {
+    stop_input("'data' must not be given to update(), which has them; a fit ",
+               "to other data takes a new call")
+  }
+  asked <- x$arguments
+  asked[names(Filter(Negate(is.null), data))] <- Filter(Negate(is.null), data)
+  change_request(asked, changes)
+}
+
+fit_picture.kme_weights <- function(object, type = NULL, breaks = "Sturges") {
+  type <- check_type(type, c("balance", "weights"))
+  if (type == "weights") picture_weight_sizes(object, breaks) else
+    picture_balance(object)
+}
+
+# Differences before and after, a line for each covariate and group.
+picture_balance <- function(x) {
+  table <- x$balance
+  if (all(is.na(table$before))) {
+    stop_input("'type' must not be \"balance\" for a target without points")
+  }
+  several <- length(unique(table$group)) > 1L
+  labels <- if (several) paste0(table$column, " (", table$group, ")") else
+    table$column
+  at <- rev(seq_along(labels))
+  before <- abs(table$before)
+  after <- abs(table$after)
+  entries <- c("before", "after")
+  colors <- c("grey50", level_palette[1L])
+  new_picture(
+    weights_title(x),
+    if (x$space$dose) "|correlation with the treatment|" else
+      "|difference of means| in standard deviations", "",
+    list(
+      new_layer("segments", x0 = before, y0 = at, x1 = after, y1 = at,
+                col = "grey80"),
+      points_layer(cbind(before, at), color = colors[1L]),
+      points_layer(cbind(after, at), color = colors[2L], main = TRUE)
+    ),
+    table, xlim = c(0, max(before, after, 0.1)),
+    ylim = c(0.5, length(at) + 0.5), ticks_y = list(at = at, labels = labels),
+    key = key_entries(entries, colors)
+  )
+}
+
+picture_weight_sizes <- function(x, breaks) {
+  panels <- lapply(names(x$groups), \(name) {
+    w <- x$weights[x$groups[[name]]]
+    bars <- graphics::hist(w, breaks = breaks, plot = FALSE)
+    new_picture(
+      weights_title(x), "weight", "rows",
+      list(histogram_layer(bars, TRUE, tint(level_palette[1L]), "white")),
+      data.frame(weight = unname(w)), panel = name,
+      ylim = c(0, max(bars$counts))
+    )
+  })
+  if (length(panels) == 1L) {
+    return(panels[[1L]])
+  }
+  list(panels = panels, title = weights_title(x), xlab = "weight",
+       ylab = "rows", value = lapply(panels, `[[`, "value"))
+}
