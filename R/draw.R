@@ -65,6 +65,11 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     the curve over a histogram with the components, or contours with their
 #'     ellipses of one standard deviation. `"path"`: what decided where to
 #'     stop.}
+#'   \item{[kme_weights()]}{`"balance"`: differences of means (of a numeric
+#'     treatment its correlations) before and after; `"weights"`: their
+#'     histogram (`breaks`).}
+#'   \item{[kme_effect()]}{`"effects"` with intervals (`level`); `"overlap"`:
+#'     the effective weights.}
 #'   \item{[mmd_test()]}{`"statistics"` of a test of several: the z of each,
 #'     over those of 90% of the draws, the largest marked; dashed, what 5% of
 #'     the draws' largest exceed. `"spectra"`, with profiles: the eigenvalues of

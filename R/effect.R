@@ -1,5 +1,132 @@
 # Effects and other linear functionals of a regression: kme_effect().
 
+#' Effects and other linear functionals of a regression
+#'
+#' Average treatment effects, effects on the treated, mean outcomes of
+#' treatments or over another population, average derivatives and effects of
+#' policies, with standard errors, by kernel Riesz regression: doubly robust,
+#' without folds and without a seed.
+#'
+#' A linear functional of a regression \eqn{g(x) = E[Y \mid X = x]}{g(x) = E[Y |
+#' X = x]}, \eqn{\theta = E\,m(W; g)}{theta = E m(W; g)}, such as the mean of g
+#' over other rows or that of its derivative, is \eqn{E\,\alpha(X)
+#' Y}{E alpha(X) Y} with its Riesz representer \eqn{\alpha}{alpha}. In the space
+#' of a kernel both are ridge regressions with one matrix, \eqn{S}, the
+#' covariance of the features of the source rows: \deqn{\alpha = m_1 + (S +
+#' \lambda I)^{-1} b, \quad g = \bar y + (S + \mu I)^{-1} c,}{alpha = m1 + (S +
+#' lambda I)^(-1) b, g = mean(y) + (S + mu I)^(-1) c,} b the mean of the
+#' functional of the features, c their covariance with y, both centered;
+#' \eqn{m_1}{m1} the functional of 1. The estimate \deqn{\hat\theta =
+#' \mathrm{mean}\; m(W; \hat g) + \mathrm{mean}\; \hat\alpha (y - \hat g) =
+#' \mathrm{mean}(a y)}{theta = mean m(W; g) + mean alpha (y - g) = mean(a y)} is
+#' a weighted mean of outcomes with the effective weights a (`weights()`), in
+#' which what is left of the imbalance is the product of what both ridges leave.
+#'
+#' Both ridges have the smallest leave-one-out loss, exact for each of 29
+#' values from \eqn{10^{-6}}{10^-6} to 10 (in units of the mean of k(x, x)) from
+#' one eigendecomposition: \eqn{\mu}{mu} that of the outcomes,
+#' \eqn{\lambda}{lambda} the Riesz loss, see [kme_weights()]. The error sums the
+#' squares of \eqn{u_i = a_i (y_i - g_{-i}(x_i))/n + (m(W_i; \hat g) -
+#' \mathrm{mean})/N}{u_i = a_i (y_i - g_(-i)(x_i))/n + (m(W_i; g) - mean)/N},
+#' with the residuals of fits without the row (or its cluster), times
+#' n/(n - 1), of clusters the squares of their sums; intervals are normal.
+#'
+#' \tabular{llll}{
+#'   `functional` \tab source \tab averaged over \tab m \cr
+#'   `"means"` \tab each arm \tab all rows, or the `target` \tab
+#'     \eqn{g_d(x)}{g_d(x)} \cr
+#'   `"ate"` \tab \tab \tab differences of these to the `reference` \cr
+#'   `"att"` \tab the reference arm \tab the other arm \tab mean of its y less
+#'     \eqn{g_0(x)}{g_0(x)} \cr
+#'   `"atc"` \tab the other arm \tab the reference arm \tab
+#'     \eqn{g_1(x)}{g_1(x)} less the mean of its y \cr
+#'   `"derivative"` \tab all rows \tab all rows \tab \eqn{\partial g(d,
+#'     x)/\partial d}{d g(d, x)/dd} \cr
+#'   `policy` \tab all rows \tab all rows \tab g at the rows of the policy less
+#'     g
+#' }
+#' A treatment of levels has a regression for each arm, with ridges of its own;
+#' one of more than two numbers is one more column of the kernel.
+#'
+#' @section When not to trust it: The warnings are those of [kme_weights()], of
+#'   the effective weights. Where arms do not overlap the kernel extrapolates
+#'   to the mean, and the warning of overlap is the only sign. Heavy-tailed or
+#'   strongly skewed covariates with much signal (the second design of Kang and
+#'   Schafer, 2007) bias the estimate by more than its error: take logarithms or
+#'   normal scores. Confounders that are not among the covariates are seen by
+#'   nothing.
+#'
+#' @inheritSection kme_weights Cost
+#'
+#' @param x Covariates: a numeric matrix or a data frame (factors become 0 and
+#'   1); a formula, `outcome ~ treatment`, with the covariates as the second; or
+#'   a fit of [rkhs_iv()].
+#' @param covariates A formula of the covariates, `~ x1 + x2`.
+#' @param y The outcome, numeric.
+#' @param treat The treatment: a factor, characters, logicals or two numbers, or
+#'   numbers.
+#' @param kernel A kernel with derivatives where these are asked for; `NULL` is
+#'   [kernel_rbf()] with twice the median distance of columns divided by their
+#'   standard deviations.
+#' @param ... Must be empty; in the formula method, arguments of the default
+#'   method by name.
+#' @param functional See the table; `NULL` is `"ate"`, of numbers
+#'   `"derivative"`.
+#' @param policy A function of the data frame of treatment (first) and
+#'   covariates, which returns it with other values.
+#' @param target Another population, over whose rows (or embedding, or mixture,
+#'   as in [kme_weights()]) `"means"` and `"ate"` are averaged.
+#' @param reference The level to which others are compared; by default the
+#'   first.
+#' @param clusters A cluster for each row, which is left out as a whole and has
+#'   its part of the error; with a formula `~ id`.
+#' @param weights Positive weights of the rows; with a formula a column of
+#'   `data`.
+#' @param control A list of `lambda` and `mu` (one number, or one for each arm
+#'   by its name), `landmarks` or `features` (a number), `scale` (see [units]),
+#'   and `folds`: a number of random folds (within arms, of whole clusters) for
+#'   the textbook's cross-fitting in place of leave-one-out.
+#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
+#'   an error by default.
+#' @return An object of class `kme_effect`: `coefficients`, `vcov`, `effective`
+#'   (the weights a of all rows, a column for each estimate, with estimate
+#'   `mean(a y)`), `influence` (u of each row, then of rows of a target),
+#'   `plugin` (the mean of m(g) alone), `fits` (by arm: `lambda`, `mu`, `edf`,
+#'   `ess`, `imbalance`, `alpha`, leave-one-out `residuals`). `coef()`,
+#'   `vcov()`, `confint()`, `weights()`, [tidy()][tidy.kme] (`conf.int = TRUE`),
+#'   `plot()` (intervals; `type = "overlap"`: the effective weights) and
+#'   `update()` work on it.
+#' @references
+#' Chernozhukov, V., Newey, W. K. and Singh, R. (2022). Automatic debiased
+#' machine learning of causal and structural effects. *Econometrica* 90(3),
+#' 967--1027.
+#'
+#' Singh, R. (2021). Debiased kernel methods. \doi{10.48550/arXiv.2102.11076}
+#'
+#' Chen, Q., Syrgkanis, V. and Austern, M. (2022). Debiased machine learning
+#' without sample-splitting for stable estimators.
+#' \doi{10.48550/arXiv.2206.01825}
+#'
+#' Kang, J. D. Y. and Schafer, J. L. (2007). Demystifying double robustness.
+#' *Statistical Science* 22(4), 523--539.
+#' @seealso [glossary]; [kme_weights()], [rkhs_iv()]; `vignette("effects")`.
+#' @examples
+#' set.seed(1)
+#' n <- 400
+#' x1 <- rnorm(n)
+#' x2 <- rnorm(n)
+#' treat <- rbinom(n, 1, plogis(x1 - x2 / 2))
+#' y <- x1 + x2^2 / 2 + treat / 2 + rnorm(n)
+#' data <- data.frame(y, treat, x1, x2)
+#' fit <- kme_effect(y ~ treat, ~ x1 + x2, data)
+#' fit
+#' confint(fit)
+#' # A dose: the average slope, and what half a unit more would do
+#' data$dose <- x1 + rnorm(n)
+#' data$z <- sin(data$dose) + x1 + rnorm(n) / 2
+#' kme_effect(z ~ dose, ~ x1 + x2, data)
+#' more <- function(d) transform(d, dose = dose + 0.5)
+#' kme_effect(z ~ dose, ~ x1 + x2, data, policy = more)
 #' @export
 kme_effect <- function(x, ...) {
   UseMethod("kme_effect")

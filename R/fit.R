@@ -267,6 +267,11 @@ share_frame <- function(name, value, share) {
 #'     `matrix = "weights"` those of each point, with `"cv"` what was tried;
 #'     `.fitted` and `.resid`, for nested fits `.fitted_g`, `.fitted_h`,
 #'     `.resid_first`, `.resid_second`.}
+#'   \item{[kme_weights()]}{the balance, a row for each group and covariate;
+#'     `.weight`.}
+#'   \item{[kme_effect()]}{`term`, `estimate`, `std.error`, `statistic`,
+#'     `p.value`, with `conf.int = TRUE` (`conf.level`) also `conf.low` and
+#'     `conf.high`; `.resid` (the row left out), `.alpha`, `.effective`.}
 #'   \item{[bag_gram()]}{its field `shrinkage`, a row for each bag; no points.}
 #'   \item{[smm()]}{`machine`, `term` and `estimate`, with `matrix = "cv"` what
 #'     was tried; a row for each bag with `.class` and `.decision`, or `.fitted`

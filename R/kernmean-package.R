@@ -99,6 +99,9 @@
 #'     the p-value is the share of it that is as large as what was seen.}
 #'   \item{pre-image}{A point whose feature lies near a function of kernels; see
 #'     [preimage()].}
+#'   \item{Riesz representer}{The function \eqn{\alpha}{alpha} with which a
+#'     linear functional of a regression, such as its mean over other rows, is a
+#'     weighted mean of outcomes; see [kme_effect()].}
 #'   \item{ridge}{A positive number, such as \eqn{\lambda}{lambda}, added to
 #'     eigenvalues before they are divided by, so that small ones do little.}
 #'   \item{RKHS}{Reproducing kernel Hilbert space: the functions that are sums

@@ -1,5 +1,127 @@
 # Weights that make the embedding of a sample that of a target: kme_weights().
 
+#' Weights that match embeddings
+#'
+#' Weights with which the embedding of a sample is that of a target, by one
+#' ridge regression: the other arms of a treatment (average effect, effect on
+#' the treated), a target population, or independence of a numeric treatment.
+#'
+#' With the features \eqn{\phi}{phi} of a kernel, source rows \eqn{x_1, \ldots,
+#' x_n} (an arm, or all rows) and the target's embedding \eqn{\mu_t}{mu_t}, the
+#' weights \eqn{a_i = \alpha(x_i)}{a_i = alpha(x_i)} minimize \deqn{\left\|
+#' \frac{1}{n} \sum_i a_i \phi(x_i) - \mu_t \right\|^2 + \frac{\lambda}{n}
+#' \sum_i a_i^2,}{|mean_i a_i phi(x_i) - mu_t|^2 + lambda mean_i a_i^2,} the
+#' squared maximum mean discrepancy plus the price of effective rows
+#' \eqn{(\sum a)^2/\sum a^2}{(sum a)^2/sum a^2}, among weights with mean 1 and,
+#' with `means = TRUE`, with exactly the target's mean of each covariate.
+#' \eqn{\alpha}{alpha} is the Riesz representer of the mean over the target, a
+#' function in the space of the kernel, so that `predict()` has weights of new
+#' rows.
+#' \describe{
+#'   \item{linear weights, `positive = FALSE`}{\eqn{\alpha = h + f}{alpha = h +
+#'     f}, \eqn{f = (S + \lambda I)^{-1} b}{f = (S + lambda I)^(-1) b}: S the
+#'     covariance of the features and b the target's mean of them less the
+#'     source's, both after regression on the columns without penalty (1, and
+#'     the covariates). Some may be negative.}
+#'   \item{positive weights}{\eqn{a_i = (h + f)(x_i)_+}{a_i = max(0, (h +
+#'     f)(x_i))}, the solution over \eqn{a \ge 0}{a >= 0}, by Newton steps, each
+#'     the ridge solve on the rows whose weights are positive.}
+#' }
+#' \eqn{\lambda}{lambda} (in units of the mean of k(x, x)) has the smallest
+#' leave-one-out Riesz loss \eqn{\mathrm{mean}_i\, \alpha_{-i}(x_i)^2 - 2\,
+#' \mathrm{mean}_j\, \alpha_{-j}(x^t_j)}{mean_i alpha_(-i)(x_i)^2 - 2 mean_j
+#' alpha_(-j)(x_j)} of the linear weights, exact from one eigendecomposition, on
+#' 29 values from \eqn{10^{-6}}{10^-6} to 10 and ten more at an end that wins.
+#' Outcomes have no part in it.
+#'
+#' With a treatment of levels, `"ate"` weights each arm to look like all rows;
+#' `"att"` and `"atc"` give the rows of one arm (the second level, the first, or
+#' `focal`) weight 1 and weight the others to look like it. Weights have mean 1
+#' in each weighted arm. A numeric treatment d with more than two values has
+#' weights to the law of independent d and x with the margins that there are
+#' (its correlations with the covariates are then 0; what is left of nonlinear
+#' dependence is better removed by [kme_effect()]).
+#'
+#' The weights are for `lm(y ~ treat, weights = )`, for the argument `weights`
+#' of [kme()], and for packages that take `weights`, `treat` and `covs`, such as
+#' cobalt (`bal.tab(w)`).
+#'
+#' @section When not to trust them: A warning of class
+#'   `kernmean_warning_overlap` comes where a group has fewer than 20 effective
+#'   rows or 10% of its rows, one row more than 10% of the weight, or less than
+#'   half of the imbalance goes. Where the target has rows unlike any of the
+#'   source, kernels extrapolate to 0: weights look harmless and say nothing of
+#'   these rows. Of skewed covariates (a warning of class
+#'   `kernmean_warning_skewed`) take logarithms or normal scores. Nothing here
+#'   sees confounders that are not among the covariates.
+#'
+#' @section Cost: One exact factor of r columns (r is far below n for smooth
+#'   kernels) for each weighted group: \eqn{O(nr^2)}{O(n r^2)} time for factor
+#'   and moments, \eqn{O(r^3)}{O(r^3)} for the eigendecomposition,
+#'   \eqn{O(nr)}{O(n r)} for each \eqn{\lambda}{lambda}; \eqn{8(n + N)r}{8 (n +
+#'   N) r} bytes for N target rows. With m landmarks r is at most m. Positive
+#'   weights take 3 to 10 solves more.
+#'
+#' @param x Covariates of the rows that are weighted: a numeric matrix or a data
+#'   frame (factors become 0 and 1); or a formula, `treat ~ x1 + x2`, or `~ x1 +
+#'   x2` with a `target`.
+#' @param target The target: rows with the same columns, a fit of [kme()] (whose
+#'   kernel is taken), or a Gaussian mixture, `list(weights, means,
+#'   covariances)`. The mass of an embedding is divided by, if it is not 1.
+#' @param treat The treatment: a factor, characters, logicals or two numbers, or
+#'   numbers.
+#' @param kernel A kernel; `NULL` is [kernel_rbf()] with twice the median
+#'   distance of the rows, pooled with those of the target, in columns divided
+#'   by their standard deviations.
+#' @param ... Must be empty; in the formula method, arguments of the default
+#'   method by name.
+#' @param estimand `"ate"`, `"att"` or `"atc"`.
+#' @param focal The level that the others are to look like, for `"att"` and
+#'   `"atc"`.
+#' @param means Match the means of the covariates exactly? (Of a numeric
+#'   treatment d: of d, x and dx.)
+#' @param positive Positive weights?
+#' @param lambda A positive number; `NULL` by the leave-one-out loss.
+#' @param weights Positive weights of the rows, such as those of a survey; with
+#'   a formula a column of `data`.
+#' @param landmarks,features A number of landmarks, drawn among the rows of each
+#'   group, or of random Fourier features, in place of exact features.
+#' @param scale The units of the columns, see [units]; `NULL` is `TRUE` where no
+#'   kernel is given and `FALSE` where one is.
+#' @param formula,data,subset,na.action As in [stats::model.frame()]; missing
+#'   values are an error by default.
+#' @param object,newdata A result; new rows, with the treatment where there is
+#'   one.
+#' @return An object of class `kme_weights`: `weights` (of all rows), `treat`,
+#'   `covs`, `estimand` (in capitals), `s.weights` and `focal`, by the names
+#'   that cobalt looks for; `lambda` and `imbalance` (distance of the embeddings
+#'   after and before, and what samples of this size leave by chance) by group,
+#'   `balance` (a row for each group and covariate: means, differences in
+#'   standard deviations of the target before and after, ratios of variances; of
+#'   doses their correlations), `kernel`. `weights()` has the weights,
+#'   `summary()` and [tidy()][tidy.kme] the balance, `plot()` the differences
+#'   before and after, with `type = "weights"` their histogram.
+#' @references
+#' Singh, R. (2021). Debiased kernel methods. \doi{10.48550/arXiv.2102.11076}
+#'
+#' Kallus, N. (2020). Generalized optimal matching methods for causal inference.
+#' *Journal of Machine Learning Research* 21(62), 1--54.
+#' @seealso [glossary]; [kme_effect()]; `vignette("effects")`.
+#' @examples
+#' set.seed(1)
+#' n <- 400
+#' x1 <- rnorm(n)
+#' x2 <- rnorm(n)
+#' treat <- rbinom(n, 1, plogis(x1 - x2 / 2))
+#' y <- x1 + x2^2 / 2 + treat / 2 + rnorm(n)
+#' data <- data.frame(y, treat, x1, x2)
+#' w <- kme_weights(treat ~ x1 + x2, data)
+#' w
+#' plot(w)
+#' coef(lm(y ~ treat, data, weights = weights(w)))
+#' # Another population
+#' other <- data.frame(x1 = rnorm(200, 0.5), x2 = rnorm(200, 0, 0.7))
+#' kme_weights(~ x1 + x2, data, target = other)
 #' @export
 kme_weights <- function(x, ...) {
   UseMethod("kme_weights")

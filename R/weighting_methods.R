@@ -1,5 +1,6 @@
 # Methods of weights that match embeddings.
 
+#' @rdname kme_weights
 #' @importFrom stats weights
 #' @export
 weights.kme_weights <- function(object, ...) {
