@@ -448,16 +448,10 @@ kme_effect.formula <- function(x, covariates, data = NULL, subset, na.action,
                                clusters = NULL, weights = NULL) {
   formula <- x
   check_formula(formula, data, ...names(), c("x", "y", "treat"))
-  for (side in list(formula, covariates)) {
-    fine <- inherits(side, "formula")
-    if (!fine) {
-      stop_input("'covariates' must be a formula, as in ",
-                 "kme_effect(y ~ treat, ~ x1 + x2, data)")
-    }
-  }
-  if (length(formula) != 3L || length(covariates) != 2L) {
-    stop_input("the outcome and the treatment must come first, then the ",
-               "covariates, as in kme_effect(y ~ treat, ~ x1 + x2, data)")
+  if (missing(covariates) || !inherits(covariates, "formula") ||
+        length(formula) != 3L || length(covariates) != 2L) {
+    stop_input("'covariates' must be a formula after that of outcome and ",
+               "treatment, as in kme_effect(y ~ treat, ~ x1 + x2, data)")
   }
   call <- name_columns(match.call(expand.dots = FALSE))
   call[c("x", "covariates", "policy", "target")] <- NULL

@@ -38,13 +38,16 @@ effect_titles <- c(
 
 fit_lines.kme_effect <- function(x, digits) {
   number <- \(value) format_number(value, digits)
+  groups <- effect_groups(x)
   table <- effect_table(x, 0.95)
   names(table) <- c("estimate", "std. error", "2.5 %", "97.5 %")
   c(
     paste(effect_titles[[x$functional]], "by kernel Riesz regression"),
     effect_rows(x), kernel_lines(x$kernel), "",
     utils::capture.output(print(table, digits = digits)), "",
-    effect_ridges(x, digits),
+    "leave-one-out ridges:",
+    group_lines(groups, lambda = format_number(groups$lambda, 3L),
+                mu = format_number(groups$mu, 3L)),
     paste0(naive_words(x, number), "regression alone ",
            paste(number(x$plugin), collapse = ", "))
   )
@@ -64,22 +67,14 @@ effect_rows <- function(x) {
   ), 80L, exdent = 2L)
 }
 
-effect_ridges <- function(x, digits) {
+# A row for each problem, as of weight_groups().
+effect_groups <- function(x) {
   each <- \(name) vapply(x$fits, `[[`, 0, name)
   imbalance <- vapply(x$fits, `[[`, numeric(3), "imbalance")
-  shown <- \(values) vapply(values, format, "", digits = 3L)
-  rows <- lengths(x$rows)
-  table <- data.frame(
-    lambda = shown(each("lambda")), mu = shown(each("mu")),
-    check.names = FALSE, row.names = names(x$fits)
-  )
-  if (!x$functional %in% c("derivative", "policy")) {
-    table[["effective rows"]] <- paste(round(each("ess")), "of", rows)
-  }
-  table[["imbalance (before)"]] <- paste0(
-    shown(imbalance["after", ]), " (", shown(imbalance["before", ]), ")"
-  )
-  c("leave-one-out ridges:", utils::capture.output(print(table)))
+  data.frame(rows = lengths(x$rows), effective = each("ess"),
+             lambda = each("lambda"), mu = each("mu"),
+             before = imbalance["before", ], after = imbalance["after", ],
+             row.names = names(x$fits))
 }
 
 naive_words <- function(x, number) {
@@ -156,8 +151,12 @@ fit_request.kme_effect <- function(x, changes) {
 
 fit_picture.kme_effect <- function(object, type = NULL, level = 0.95) {
   type <- check_type(type, c("effects", "overlap"))
-  if (type == "overlap") picture_overlap(object) else
+  if (type == "overlap") {
+    picture_weights_of("Effective weights", lapply(object$fits, `[[`,
+                                                   "effective"), "Sturges")
+  } else {
     picture_effects(object, take(level, number(0, 1, open = TRUE)))
+  }
 }
 
 picture_effects <- function(x, level) {
@@ -167,28 +166,11 @@ picture_effects <- function(x, level) {
     effect_titles[[x$functional]], paste0(100 * level, "% intervals"), "",
     list(
       across_layer(v = 0),
-      new_layer("segments", x0 = table$lower, y0 = at, x1 = table$upper,
-                y1 = at, col = level_palette[1L], lwd = 2),
+      lying_layer(at, table$lower, table$upper, level_palette[1L], 2),
       points_layer(cbind(table$estimate, at), main = TRUE)
     ),
-    cbind(term = row.names(table), table), ylim = c(0.5, length(at) + 0.5),
+    cbind(term = row.names(table), table),
+    xlim = range(0, table$lower, table$upper), ylim = c(0.5, length(at) + 0.5),
     ticks_y = list(at = at, labels = row.names(table))
   )
-}
-
-# Effective weights of each group of rows, of which few should be large.
-picture_overlap <- function(x) {
-  panels <- lapply(names(x$fits), \(name) {
-    w <- x$fits[[name]]$effective
-    bars <- graphics::hist(w, plot = FALSE)
-    new_picture("Effective weights", "weight", "rows", list(
-      histogram_layer(bars, TRUE, tint(level_palette[1L]), "white")
-    ), data.frame(weight = unname(w)), panel = name,
-    ylim = c(0, max(bars$counts)))
-  })
-  if (length(panels) == 1L) {
-    return(panels[[1L]])
-  }
-  list(panels = panels, title = "Effective weights", xlab = "weight",
-       ylab = "rows", value = lapply(panels, `[[`, "value"))
 }

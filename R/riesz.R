@@ -219,8 +219,9 @@ riesz_estimate <- function(p, lambda, mu, folds = FALSE) {
     source = s$omega * weights * residuals / length(s$y),
     functional = if (!s$fixed) s$upsilon * (m_g - plugin) / nrow(s$b),
     lambda = ridges$lambda / s$ridge, mu = ridges$mu / s$ridge,
-    edf = sum(s$values * by_mu), ess = effective_rows(s$omega * effective),
-    imbalance = imbalance_of(p, s, effective)
+    edf = sum(s$values * by_mu), imbalance = imbalance_of(p, s, effective),
+    # Weights of derivatives have the mean 0.
+    ess = if (p$m_h[1L] == 0) NA_real_ else effective_rows(s$omega * effective)
   )
 }
 

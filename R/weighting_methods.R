@@ -65,54 +65,59 @@ weight_values <- function(object, name, z) {
 # A row for each group of rows: how many, and how many they are worth.
 weight_groups <- function(x) {
   s <- if (is.null(x$s.weights)) rep(1, x$n) else x$s.weights
-  rows <- x$groups
-  each <- \(f) vapply(rows, f, 0)
+  each <- \(f) vapply(x$groups, \(i) f(s[i] * x$weights[i]), 0)
   data.frame(
-    rows = lengths(rows),
-    effective = each(\(i) effective_rows(s[i] * x$weights[i])),
-    largest = each(\(i) max(s[i] * x$weights[i]) / sum(s[i] * x$weights[i])),
-    lambda = x$lambda, before = x$imbalance["before", ],
-    after = x$imbalance["after", ], row.names = names(rows)
+    rows = lengths(x$groups), effective = each(effective_rows),
+    largest = each(\(w) max(w) / sum(w)), lambda = x$lambda,
+    before = x$imbalance["before", ], after = x$imbalance["after", ],
+    row.names = names(x$groups)
   )
 }
 
 weights_title <- function(x) {
-  paste0("Weights that match embeddings (", if (!is.null(x$estimand)) {
-    x$estimand
-  } else if (is.numeric(x$treat)) "independence" else "target", ")")
+  kind <- if (!is.null(x$estimand)) x$estimand else
+    if (x$space$dose) "independence" else "target"
+  paste0("Weights that match embeddings (", kind, ")")
+}
+
+# The lines of a table of groups; further columns before that of the imbalance.
+group_lines <- function(groups, ..., label = "") {
+  # Weights of derivatives have the mean 0.
+  table <- data.frame(c(if (!anyNA(groups$effective)) list(
+    "effective rows" = paste(round(groups$effective), "of", groups$rows)
+  ), list(...)), check.names = FALSE)
+  table[["imbalance (before)"]] <- paste0(
+    format_number(groups$after, 3L), " (", format_number(groups$before, 3L), ")"
+  )
+  row.names(table) <- paste0(label, row.names(groups))
+  utils::capture.output(print(table))
 }
 
 fit_lines.kme_weights <- function(x, digits) {
-  number <- \(value) format_number(value, digits)
   groups <- weight_groups(x)
-  of <- if (!is.null(x$focal)) paste0(", to look like '", x$focal, "'")
+  ends <- \(of) {
+    largest <- max(abs(x$balance[[of]]))
+    format_number(if (largest < 1e-8) 0 else largest, digits)
+  }
   c(
     weights_title(x),
-    strwrap(paste0(rows_of(x$n), of, "; ",
-                   count_of(ncol(x$space$columns), "covariate")), 80L),
+    paste0(rows_of(x$n), if (!is.null(x$focal)) {
+      paste0(", to look like '", x$focal, "'")
+    }, "; ", count_of(ncol(x$covs), "covariate")),
     kernel_lines(x$kernel), "",
-    vapply(seq_len(nrow(groups)), \(g) {
-      row <- groups[g, ]
-      paste0(if (!is.null(x$treat) && !x$space$dose) {
-        paste0(treat_name(x), " = ", row.names(row), ": ")
-      }, number(row$effective), " effective rows of ", row$rows,
-      ", largest share ", format_number(100 * row$largest, 2L), "%",
-      "; imbalance ", number(row$after), " (before ", number(row$before),
-      "), lambda = ", number(row$lambda))
-    }, ""),
-    if (x$space$dose) {
-      paste0("largest correlation with the treatment ",
-             number(max(abs(x$balance$after))), " (before ",
-             number(max(abs(x$balance$before))), ")")
-    } else if (!all(is.na(x$balance$before))) {
-      paste0("largest standardized difference of a mean ",
-             number(zap_small(max(abs(x$balance$after)))), " (before ",
-             number(max(abs(x$balance$before))), ")")
+    group_lines(groups, "largest share" =
+                  paste0(format(100 * groups$largest, digits = 2L), "%"),
+                lambda = format_number(groups$lambda, 3L),
+                label = if (is.factor(x$treat)) {
+                  paste(treat_name(x), "= ")
+                }), "",
+    if (!anyNA(x$balance$before)) {
+      paste0("largest ", if (x$space$dose) "correlation with the treatment" else
+        "standardized difference of a mean", ": ", ends("after"), " (before ",
+        ends("before"), ")")
     }
   )
 }
-
-zap_small <- \(x) if (x < 1e-8) 0 else x
 
 fit_summary.kme_weights <- function(x) {
   list(groups = structure(weight_groups(x), title = "Groups"),
@@ -165,8 +170,14 @@ change_data <- function(x, changes, data) {
 
 fit_picture.kme_weights <- function(object, type = NULL, breaks = "Sturges") {
   type <- check_type(type, c("balance", "weights"))
-  if (type == "weights") picture_weight_sizes(object, breaks) else
-    picture_balance(object)
+  if (type == "balance") {
+    return(picture_balance(object))
+  }
+  weights <- lapply(object$groups, \(i) object$weights[i])
+  if (is.factor(object$treat)) {
+    names(weights) <- paste(treat_name(object), "=", names(weights))
+  }
+  picture_weights_of(weights_title(object), weights, breaks)
 }
 
 # Differences before and after, a line for each covariate and group.
@@ -181,38 +192,40 @@ picture_balance <- function(x) {
   at <- rev(seq_along(labels))
   before <- abs(table$before)
   after <- abs(table$after)
-  entries <- c("before", "after")
   colors <- c("grey50", level_palette[1L])
   new_picture(
     weights_title(x),
     if (x$space$dose) "|correlation with the treatment|" else
       "|difference of means| in standard deviations", "",
     list(
-      new_layer("segments", x0 = before, y0 = at, x1 = after, y1 = at,
-                col = "grey80"),
-      points_layer(cbind(before, at), color = colors[1L]),
+      lying_layer(at, before, after), points_layer(cbind(before, at),
+                                                   color = colors[1L]),
       points_layer(cbind(after, at), color = colors[2L], main = TRUE)
     ),
     table, xlim = c(0, max(before, after, 0.1)),
     ylim = c(0.5, length(at) + 0.5), ticks_y = list(at = at, labels = labels),
-    key = key_entries(entries, colors)
+    key = key_entries(c("before", "after"), colors)
   )
 }
 
-picture_weight_sizes <- function(x, breaks) {
-  panels <- lapply(names(x$groups), \(name) {
-    w <- x$weights[x$groups[[name]]]
-    bars <- graphics::hist(w, breaks = breaks, plot = FALSE)
+# Lines from x0 to x1 at heights.
+lying_layer <- function(at, x0, x1, col = "grey80", lwd = 1) {
+  new_layer("line", x = as.vector(rbind(x0, x1, NA)),
+            y = as.vector(rbind(at, at, NA)), col = col, lwd = lwd)
+}
+
+# A histogram of the weights of each group.
+picture_weights_of <- function(title, weights, breaks) {
+  panels <- lapply(names(weights), \(name) {
+    bars <- graphics::hist(weights[[name]], breaks = breaks, plot = FALSE)
     new_picture(
-      weights_title(x), "weight", "rows",
+      if (length(weights) > 1L) name else title, "weight", "rows",
       list(histogram_layer(bars, TRUE, tint(level_palette[1L]), "white")),
-      data.frame(weight = unname(w)), panel = name,
+      data.frame(weight = unname(weights[[name]])), panel = name,
       ylim = c(0, max(bars$counts))
     )
   })
-  if (length(panels) == 1L) {
-    return(panels[[1L]])
-  }
-  list(panels = panels, title = weights_title(x), xlab = "weight",
-       ylab = "rows", value = lapply(panels, `[[`, "value"))
+  if (length(panels) == 1L) panels[[1L]] else
+    list(panels = panels, title = title, xlab = "weight", ylab = "rows",
+         value = lapply(panels, `[[`, "value"))
 }
