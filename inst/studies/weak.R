@@ -406,7 +406,8 @@ covered_designs <- list(
 # that is shown; of the middle its bias and deviation, and the mean error that
 # the interval claims.
 run_coverage <- function(reps, cores, quick) {
-  rows <- lapply(names(covered_designs)[if (quick) 1 else TRUE], function(name) {
+  designs <- names(covered_designs)[if (quick) 1 else TRUE]
+  rows <- lapply(designs, function(name) {
     design <- covered_designs[[name]]
     lapply(if (quick) 300 else c(300, 1000), function(n) {
       message("coverage, ", name, ", n = ", n)
