@@ -141,7 +141,7 @@ section_slopes <- function(kernel, z, s, along) {
   if (is_poly(kernel)) {
     powers <- if (kernel$degree == 1) 1 else kernel$degree *
       fold_store(kernel_poly(kernel$degree - 1L, kernel$offset), z, s)
-    return(powers * rep(of(s, 1), each = nrow(z)))
+    return(powers * matrix(of(s, 1), nrow(z), nrow(s), byrow = TRUE))
   }
   theta2 <- rep_len(kernel$bandwidth, ncol(z))^2
   steps <- outer(of(z, 1 / theta2), of(s, 1 / theta2), \(a, b) b - a)
