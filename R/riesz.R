@@ -293,14 +293,15 @@ check_balance <- function(p, weights) {
   n <- nrow(p$h)
   means <- drop(cross(p$h, as.matrix(p$omega * weights))) / n
   gap <- abs(means - drop(cross(p$m_h, as.matrix(p$upsilon))) / nrow(p$m_h))
-  spread <- pmax(apply(p$h, 2L, stats::sd), 1e-12)
-  spread[1L] <- 1
-  worst <- which.max(gap / spread)
-  if (gap[worst] > 1e-6 * spread[worst]) {
+  gap <- gap / pmax(apply(rbind(p$h, p$m_h), 2L, stats::sd), 1e-12)
+  # The mean of all weights is another where they run away.
+  gap[1L] <- 0
+  worst <- which.max(gap)
+  if (gap[worst] > 1e-6) {
     stop_input("'means' must be FALSE, or the target's mean of '",
                colnames(p$h)[worst], "' be one that positive weights of the ",
                "rows can have: they come to within ",
-               format_number(gap[worst] / spread[worst], 2L),
+               format_number(gap[worst], 2L),
                " standard deviations")
   }
 }
