@@ -1,0 +1,83 @@
+# Riesz regression by its formulas, with explicit matrices, and problems of it.
+
+# A problem as riesz.R describes it: n rows of the source, of the functional
+# `rows`, of which the last `shared` are of the first rows of the source.
+random_problem <- function(n = 20, rows = 15, shared = 8, r = 4, free = 2) {
+  normal <- \(n, k) matrix(rnorm(n * k), n)
+  h <- cbind(1, normal(n, free - 1))
+  pair <- rep(NA_integer_, n)
+  pair[seq_len(shared)] <- rows - shared + seq_len(shared)
+  even <- \(w) w / mean(w)
+  list(f = normal(n, r) + 1, h = h, m = normal(rows, r),
+       m_h = cbind(1, normal(rows, free - 1)), y = rnorm(n),
+       omega = even(runif(n, 0.5, 2)), upsilon = even(runif(rows, 0.5, 2)),
+       pair = pair, fixed = FALSE, ridge = 1)
+}
+
+# alpha and g of a problem at its rows and its functional, fitted without some
+# rows of the source and of the functional.
+riesz_R <- function(p, lambda, mu = lambda, source = 0L, functional = 0L) {
+  n <- nrow(p$f)
+  x <- cbind(p$h, p$f)
+  m <- cbind(p$m_h, p$m)
+  i <- setdiff(seq_len(n), source)
+  j <- setdiff(seq_len(nrow(m)), functional)
+  penalty <- diag(rep(0:1, c(ncol(p$h), ncol(p$f))))
+  kept <- x[i, , drop = FALSE]
+  normal <- crossprod(kept, kept * p$omega[i]) / n
+  target <- colSums(p$upsilon[j] * m[j, , drop = FALSE]) / nrow(m)
+  along <- colSums(p$omega[i] * p$y[i] * kept) / n
+  theta <- solve(normal + lambda * penalty, target)
+  beta <- solve(normal + mu * penalty, along)
+  list(theta = theta, beta = beta, alpha = drop(x %*% theta),
+       residuals = p$y - drop(x %*% beta), m_alpha = drop(m %*% theta),
+       m_g = drop(m %*% beta))
+}
+
+# The same of fits without the unit of each row; units: of both kinds of rows,
+# a fixed target in none of them.
+left_out_R <- function(p, lambda, mu, unit, unit_m) {
+  left <- riesz_R(p, lambda, mu)
+  if (p$fixed) {
+    left$m_alpha <- rep(NA, length(unit))
+    left$m_g <- left$m_alpha
+  }
+  for (u in unique(c(unit, unit_m))) {
+    i <- which(unit == u)
+    j <- which(unit_m == u)
+    without <- riesz_R(p, lambda, mu, i, j)
+    for (name in c("alpha", "residuals")) left[[name]][i] <- without[[name]][i]
+    for (name in c("m_alpha", "m_g")) {
+      if (p$fixed) left[[name]][i] <- without[[name]] else
+        left[[name]][j] <- without[[name]][j]
+    }
+  }
+  left[c("alpha", "residuals", "m_alpha", "m_g")]
+}
+
+# Are the values of riesz_values() those?
+expect_values <- function(got, want, tolerance = 1e-10) {
+  for (name in names(want)) {
+    expect_near(drop(got[[name]]), want[[name]], tolerance)
+  }
+}
+
+# Two arms, or doses, that depend on two covariates, as does the outcome.
+effect_set <- function(n = 60, dose = FALSE) {
+  x <- matrix(rnorm(2 * n), n, dimnames = list(NULL, c("a", "b")))
+  pull <- 0.7 * x[, 1] + rnorm(n)
+  treat <- if (dose) pull else as.integer(pull > 0)
+  list(x = x, treat = treat, y = sin(x[, 1]) + x[, 2]^2 / 2 + treat + rnorm(n))
+}
+
+# A kernel of one column of points in units of the user, as values.
+values_of <- function(kernel, x, y = x) fold_store(kernel, x, y)
+
+# alpha of a target population by the Gram matrices of the source with itself
+# and with the target, with a constant: mean 1.
+gram_weights_R <- function(K, K_t, lambda) {
+  n <- nrow(K)
+  center <- diag(n) - 1 / n
+  right <- center %*% (rowMeans(K_t) - rowMeans(K))
+  1 + drop(n * solve(center %*% K %*% center + n * lambda * diag(n), right))
+}
