@@ -155,10 +155,9 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
     effect_dose(space, treat, functional, asked$policy, asked$target)
   }
   fits <- Map(\(part, name) {
-    at <- if (length(parts$problems) > 1L) name else 1L
     p <- riesz_problem(space, part$rows, part$of, weights, y, unit$code)
-    fit <- riesz_estimate(p, arm_ridge(settings$lambda, at, "lambda"),
-                          arm_ridge(settings$mu, at, "mu"),
+    fit <- riesz_estimate(p, arm_ridge(settings$lambda, name, "lambda"),
+                          arm_ridge(settings$mu, name, "mu"),
                           folds = !is.null(settings$folds))
     warn_overlap(list(weights = fit$effective, imbalance = fit$imbalance),
                  part$label, p$omega, p$m_h[1L])
@@ -205,7 +204,10 @@ effect_settings <- function(control) {
                if (nzchar(wrong[1L])) quoted(wrong) else "what has no name")
   }
   sapply(names(known), \(name) {
-    take(control[[name]], known[[name]], paste0("control$", name))
+    value <- take(control[[name]], known[[name]], paste0("control$", name))
+    # Those of arms have their names.
+    if (!is.null(value)) names(value) <- names(control[[name]])
+    value
   }, simplify = FALSE)
 }
 
