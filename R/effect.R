@@ -451,9 +451,10 @@ kme_effect.formula <- function(x, covariates, data = NULL, subset, na.action,
   formula <- x
   check_formula(formula, data, ...names(), c("x", "y", "treat"))
   if (missing(covariates) || !inherits(covariates, "formula") ||
-        length(formula) != 3L || length(covariates) != 2L) {
-    stop_input("'covariates' must be a formula after that of outcome and ",
-               "treatment, as in kme_effect(y ~ treat, ~ x1 + x2, data)")
+        length(formula) != 3L || length(covariates) != 2L ||
+        !identical(attr(stats::terms(formula[-2L]), "order"), 1L)) {
+    stop_input("the outcome and one treatment must come first, then the ",
+               "covariates, as in kme_effect(y ~ treat, ~ x1 + x2, data)")
   }
   call <- name_columns(match.call(expand.dots = FALSE))
   call[c("x", "covariates", "policy", "target")] <- NULL
