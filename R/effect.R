@@ -449,6 +449,7 @@ kme_effect.formula <- function(x, covariates, data = NULL, subset, na.action,
                                ..., policy = NULL, target = NULL,
                                clusters = NULL, weights = NULL) {
   formula <- x
+  if (missing(covariates)) covariates <- NULL
   check_formula(formula, data, ...names(), c("x", "y", "treat"))
   if (missing(covariates) || !inherits(covariates, "formula") ||
         length(formula) != 3L || length(covariates) != 2L ||
