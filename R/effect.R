@@ -359,7 +359,7 @@ policy_points <- function(space, treat, policy) {
     stop_input("'policy' must return the data frame with other values, of ",
                "the same rows and columns, not ", describe(after))
   }
-  dose <- check_outcome(after[[1L]], nrow(after), "the treatment of 'policy'")
+  dose <- check_outcome(after[[1L]], nrow(after), "policy(data)$treat", NULL)
   cbind(.dose = dose, covariate_columns(after[-1L], space$like, "policy"))
 }
 
