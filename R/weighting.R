@@ -186,7 +186,8 @@ weights_arguments <- door_table(
   lambda = maybe(number(open = TRUE)), weights = anything,
   landmarks = maybe(count(2L)), features = maybe(count()),
   scale = maybe(a_scale), aside = c("x", "target", "treat", "weights"),
-  rules = list(when("landmarks", features = NULL))
+  rules = list(when("landmarks", features = NULL),
+               when(c(estimand = "ate"), focal = NULL))
 )
 
 #' @rdname kme_weights
@@ -283,7 +284,7 @@ arm_parts <- function(space, treat, estimand, focal) {
     }
     focal <- levels[if (estimand == "att") 2L else 1L]
   } else {
-    take(focal, choice(levels))
+    focal <- take(as.character(focal), choice(levels), "focal")
   }
   target <- if (estimand == "ate") seq_along(treat) else which(treat == focal)
   of <- list(z = space$sample$x[target, , drop = FALSE], rows = target)
