@@ -459,9 +459,12 @@ balance_table <- function(space, parts, w, weights) {
         unscale_points(space$sample$kernel, t(of$center))
       ), variance = NA)
     }
-    unit <- sqrt(if (anyNA(target$variance)) plain$variance else
-      target$variance)
-    unit[unit == 0] <- 1
+    varies <- \(at) {
+      ifelse(at$variance > 1e-24 * at$mean^2, at$variance, NA)
+    }
+    target$variance <- rep_len(varies(target), ncol(raw))
+    unit <- sqrt(ifelse(is.na(target$variance), varies(plain), target$variance))
+    unit[is.na(unit)] <- 1
     data.frame(
       group = group, column = colnames(raw), target = target$mean,
       mean_before = plain$mean, mean_after = now$mean,
