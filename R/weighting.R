@@ -400,10 +400,10 @@ warn_overlap <- function(fit, label, omega, mean = 1) {
   share <- max(abs(w)) / sum(abs(w))
   left <- fit$imbalance
   faults <- c(
-    if (ess < max(0.1 * n, 20)) {
+    if (ess < max(0.1 * n, min(20, n / 2))) {
       paste0(format_number(ess, 3L), " effective rows of ", n)
     },
-    if (share > 0.1) {
+    if (share > max(0.1, 2 / n)) {
       paste0("one row has ", format_number(100 * share, 2L), "% of the weight")
     },
     if (left[["after"]] > left[["before"]] / 2 &&
