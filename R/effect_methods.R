@@ -16,7 +16,7 @@ vcov.kme_effect <- function(object, ...) {
 #' @export
 weights.kme_effect <- function(object, ...) {
   check_dots(...)
-  same_version(object)$effective
+  stats::naresid(object$na.action, same_version(object)$effective)
 }
 
 # A row for each estimate.
