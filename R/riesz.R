@@ -103,6 +103,10 @@ leave_rows <- function(s, inverse, values) {
 
 # The same for units of several rows, such as clusters and folds.
 leave_units <- function(s, inverse, values) {
+  if (length(unique(s$unit)) < 2L) {
+    stop_input("'clusters' must leave rows of each arm, and so must folds of ",
+               "them, when any is left out")
+  }
   n <- nrow(s$z)
   share <- if (s$fixed) 0 else n / nrow(s$b)
   units <- unique(c(s$unit, s$unit_m))
