@@ -77,6 +77,8 @@ leave_rows <- function(s, inverse, values) {
   with <- which(!is.na(s$pair))
   of <- s$pair[with]
   left <- 1 - s$omega * product(s$z^2, inverse) / n
+  # Of a row that alone has a level nothing is known from the others.
+  left[left < 1e-10] <- Inf
   across <- matrix(0, n, ncol(inverse))
   across[with, ] <- product(
     s$z[with, , drop = FALSE] * s$b[of, , drop = FALSE], inverse
