@@ -451,9 +451,9 @@ kme_effect.formula <- function(x, covariates, data = NULL, subset, na.action,
   formula <- x
   if (missing(covariates)) covariates <- NULL
   check_formula(formula, data, ...names(), c("x", "y", "treat"))
-  if (missing(covariates) || !inherits(covariates, "formula") ||
-        length(formula) != 3L || length(covariates) != 2L ||
-        !identical(attr(stats::terms(formula[-2L]), "order"), 1L)) {
+  if (!inherits(covariates, "formula") || length(formula) != 3L ||
+        length(covariates) != 2L ||
+        !identical(attr(formula_terms(formula[-2L], data), "order"), 1L)) {
     stop_input("the outcome and one treatment must come first, then the ",
                "covariates, as in kme_effect(y ~ treat, ~ x1 + x2, data)")
   }

@@ -80,6 +80,11 @@ check_weights <- function(weights, sample) {
     stop_input("'weights' must be NULL for a sketch; those of its rows are ",
                "given to kme_sketch()")
   }
+  if (inherits(weights, "kme_weights")) {
+    own <- weights$s.weights
+    weights <- weights$weights * if (is.null(own)) 1 else own
+    weights <- weights / sum(weights)
+  }
   if (!is.numeric(weights) || length(weights) != n) {
     stop_input(
       "'weights' must be ", n, " numbers, one for each row of 'x', not ",
