@@ -468,7 +468,7 @@ kme_effect.formula <- function(x, covariates, data = NULL, subset, na.action,
   ))
   frame <- formula_frame(call, layout, data, missing(na.action),
                          parent.frame())
-  parts <- covariate_terms(frame, TRUE)
+  parts <- covariate_terms(frame, TRUE, deparse1(formula[[3L]]))
   if (is.data.frame(target)) target <- read_terms(parts$terms, target, "target")
   rows <- if (.row_names_info(frame) > 0L) row.names(frame)
   y <- frame[[1L]]

@@ -214,9 +214,15 @@ kme_weights.formula <- function(formula, data = NULL, target = NULL, subset,
 }
 
 # list(x, terms) of the covariates of a model frame; `response`: is there one?
-covariate_terms <- function(frame, response) {
+# treat: the name of the treatment, if that is not the response.
+covariate_terms <- function(frame, response, treat = NULL) {
   terms <- attr(frame, "terms")
   if (response) terms <- stats::delete.response(terms)
+  twice <- intersect(c(if (response) names(frame)[1L], treat),
+                     rownames(attr(terms, "factors")))
+  if (length(twice)) {
+    stop_input("'", twice[1L], "' must not be a covariate, too")
+  }
   attr(terms, "nominal") <- usual_nominal
   columns <- frame[setdiff(names(frame), c(
     if (response) names(frame)[1L], "(weights)", "(treat)", "(clusters)"
