@@ -15,21 +15,20 @@ predict.kme_weights <- function(object, newdata, ...) {
   same_version(object)
   check_given(newdata)
   space <- object$space
-  raw <- newdata
+  treat <- if (!is.null(object$treat)) new_treatment(object, newdata)
   if (!is.null(object$terms) && is.data.frame(newdata)) {
     newdata <- read_terms(object$terms, newdata)
   } else if (!is.null(object$treat)) {
-    newdata <- raw[setdiff(names(raw), treat_name(object))]
+    newdata <- newdata[setdiff(names(newdata), treat_name(object))]
   }
   columns <- covariate_columns(newdata, space$like, "newdata")
-  treat <- if (!is.null(object$treat)) new_treatment(object, raw)
   z <- scale_points(object$kernel, cbind(if (space$dose) treat, columns))
   w <- rep(1, nrow(z))
   for (name in names(object$functions)) {
     rows <- if (is.factor(treat)) which(treat == name) else seq_len(nrow(z))
     w[rows] <- weight_values(object, name, z[rows, , drop = FALSE])
   }
-  stats::setNames(w, rownames(columns))
+  stats::setNames(w, rownames(newdata))
 }
 
 treat_name <- \(object) if (is.null(object$treat_name)) "treat" else
@@ -139,8 +138,8 @@ fit_rows.kme_weights <- function(x, ...) {
 }
 
 fit_values.kme_weights <- function(x, newdata = NULL) {
-  data.frame(.weight = unname(if (is.null(newdata)) x$weights else
-    predict(x, newdata)), row.names = names(x$weights)[is.null(newdata)])
+  w <- if (is.null(newdata)) x$weights else predict(x, newdata)
+  data.frame(.weight = unname(w), row.names = names(w))
 }
 
 fit_columns.kme_weights <- function(x, newdata, added) {
