@@ -99,7 +99,11 @@ fit_facts.kme_effect <- function(x) {
     nobs = x$n, functional = x$functional,
     clusters = if (is.null(x$cluster)) NA_integer_ else
       length(unique(x$cluster)),
-    effective = sum(vapply(x$fits, `[[`, 0, "ess")),
+    effective = if (!x$functional %in% c("derivative", "policy")) {
+      sum(vapply(x$fits, `[[`, 0, "ess"))
+    } else {
+      NA_real_
+    },
     imbalance = max(vapply(x$fits, \(fit) fit$imbalance[["after"]], 0)),
     plugin = one_number(x$plugin)
   ), kernel_columns(x$kernel))
