@@ -147,10 +147,10 @@ fit_columns.kme_effect <- function(x, newdata, added) {
 }
 
 fit_request.kme_effect <- function(x, changes) {
-  change_data(x, changes, list(
+  structure(change_data(x, changes, list(
     x = x$covs, y = x$y, treat = x$treat, target = x$target,
     clusters = x$cluster, weights = x$s.weights
-  ))
+  )), fields = "names")
 }
 
 fit_picture.kme_effect <- function(object, type = NULL, level = 0.95) {

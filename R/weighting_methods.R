@@ -152,8 +152,9 @@ fit_columns.kme_weights <- function(x, newdata, added) {
 }
 
 fit_request.kme_weights <- function(x, changes) {
-  change_data(x, changes, list(x = x$space$like, treat = x$treat,
-                               weights = x$s.weights, target = x$target))
+  structure(change_data(x, changes, list(
+    x = x$space$like, treat = x$treat, weights = x$s.weights, target = x$target
+  )), fields = "treat_name")
 }
 
 # A stored request with the data it was made of, or other ones.
