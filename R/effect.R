@@ -147,6 +147,9 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   weights <- read_row_weights(asked$weights, n)
   unit <- left_together(asked$clusters, settings$folds, treat, n)
   functional <- effect_functional(asked, treat)
+  if (is.numeric(treat) && !is.null(asked$reference)) {
+    stop_input("'reference' must not be given for a numeric treatment")
+  }
   space <- riesz_space(x, c(asked["kernel"], settings),
                        if (is.numeric(treat)) treat, asked$target)
   parts <- if (is.factor(treat)) {
