@@ -217,9 +217,10 @@ kme_weights.formula <- function(formula, data = NULL, target = NULL, subset,
 # treat: the name of the treatment, if that is not the response.
 covariate_terms <- function(frame, response, treat = NULL) {
   terms <- attr(frame, "terms")
+  factors <- attr(terms, "factors")
+  twice <- intersect(c(if (response) names(frame)[1L], treat), if (
+    length(factors)) rownames(factors)[rowSums(factors) > 0])
   if (response) terms <- stats::delete.response(terms)
-  twice <- intersect(c(if (response) names(frame)[1L], treat),
-                     rownames(attr(terms, "factors")))
   if (length(twice)) {
     stop_input("'", twice[1L], "' must not be a covariate, too")
   }
