@@ -2,13 +2,13 @@
 
 #' @importFrom stats coef vcov confint
 #' @export
-coef.kme_effect <- function(object, ...) {
+coef.kme_effect <- function(object, complete = TRUE, ...) {
   check_dots(...)
   same_version(object)$coefficients
 }
 
 #' @export
-vcov.kme_effect <- function(object, ...) {
+vcov.kme_effect <- function(object, complete = TRUE, ...) {
   check_dots(...)
   same_version(object)$vcov
 }

@@ -218,8 +218,8 @@ kme_weights.formula <- function(formula, data = NULL, target = NULL, subset,
 covariate_terms <- function(frame, response, treat = NULL) {
   terms <- attr(frame, "terms")
   factors <- attr(terms, "factors")
-  twice <- intersect(c(if (response) names(frame)[1L], treat), if (
-    length(factors)) rownames(factors)[rowSums(factors) > 0])
+  used <- if (length(factors)) rownames(factors)[rowSums(factors) > 0]
+  twice <- intersect(c(if (response) names(frame)[1L], treat), used)
   if (response) terms <- stats::delete.response(terms)
   if (length(twice)) {
     stop_input("'", twice[1L], "' must not be a covariate, too")

@@ -70,8 +70,6 @@ effect_set <- function(n = 60, dose = FALSE) {
   list(x = x, treat = treat, y = sin(x[, 1]) + x[, 2]^2 / 2 + treat + rnorm(n))
 }
 
-# A kernel of one column of points in units of the user, as values.
-values_of <- function(kernel, x, y = x) fold_store(kernel, x, y)
 
 # alpha of a target population by the Gram matrices of the source with itself
 # and with the target, with a constant: mean 1.
@@ -80,4 +78,47 @@ gram_weights_R <- function(K, K_t, lambda) {
   center <- diag(n) - 1 / n
   right <- center %*% (rowMeans(K_t) - rowMeans(K))
   1 + drop(n * solve(center %*% K %*% center + n * lambda * diag(n), right))
+}
+
+# The problem of an arm with any positive definite K of all rows.
+arm_problem_R <- function(K, y, rows, targets, weights) {
+  pairs <- eigen(K[rows, rows], symmetric = TRUE)
+  kept <- pairs$values > 1e-10
+  root <- sqrt(pairs$values[kept])
+  vectors <- pairs$vectors[, kept]
+  even <- \(w) w / mean(w)
+  list(f = vectors %*% diag(root), h = matrix(1, length(rows)),
+       m = K[targets, rows] %*% vectors %*% diag(1 / root),
+       m_h = matrix(1, length(targets)), y = y[rows],
+       omega = even(weights[rows]), upsilon = even(weights[targets]),
+       fixed = FALSE)
+}
+
+# The debiased mean over the targets of what the rows say, and contributions to
+# its error of all rows.
+arm_R <- function(K, y, rows, targets, lambda, mu, weights, unit) {
+  p <- arm_problem_R(K, y, rows, targets, weights)
+  n <- length(rows)
+  x <- cbind(p$h, p$f)
+  plain <- crossprod(x, x * p$omega) / n
+  b <- colMeans(p$upsilon * cbind(p$m_h, p$m))
+  fit <- riesz_R(p, lambda, mu)
+  again <- solve(plain + mu * diag(rep(0:1, c(1, ncol(p$f)))),
+                 b - plain %*% fit$theta)
+  a <- fit$alpha + drop(x %*% again)
+  left <- left_out_R(p, lambda, mu, unit[rows], unit[targets])
+  u <- numeric(length(y))
+  u[rows] <- p$omega * a * left$residuals / n
+  of <- p$upsilon * (fit$m_g - mean(p$upsilon * fit$m_g)) / length(targets)
+  u[targets] <- u[targets] + of
+  list(estimate = mean(p$upsilon * fit$m_g) +
+         mean(p$omega * fit$alpha * fit$residuals), u = u, a = a,
+       folded = mean(p$upsilon * left$m_g) +
+         mean(p$omega * left$alpha * left$residuals))
+}
+
+# U'U n/(n - 1) of one sample, of its clusters.
+error_R <- function(u, clusters = NULL) {
+  if (!is.null(clusters)) u <- tapply(u, clusters, sum)
+  sqrt(sum(u^2) * length(u) / (length(u) - 1))
 }
