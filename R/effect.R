@@ -147,15 +147,12 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   weights <- read_row_weights(asked$weights, n)
   unit <- left_together(asked$clusters, settings$folds, treat, n)
   functional <- effect_functional(asked, treat)
-  if (is.numeric(treat) && !is.null(asked$reference)) {
-    stop_input("'reference' must not be given for a numeric treatment")
-  }
   space <- riesz_space(x, c(asked["kernel"], settings),
                        if (is.numeric(treat)) treat, asked$target)
   parts <- if (is.factor(treat)) {
     effect_arms(space, treat, functional, asked$reference, asked$target)
   } else {
-    effect_dose(space, treat, functional, asked$policy, asked$target)
+    effect_dose(space, treat, functional, asked$policy)
   }
   fits <- Map(\(part, name) {
     p <- riesz_problem(space, part$rows, part$of, weights, y, unit$code)
@@ -256,6 +253,10 @@ left_together <- function(clusters, folds, treat, n) {
 # The functional that is asked for, or usual for the treatment.
 effect_functional <- function(asked, treat) {
   arms <- is.factor(treat)
+  of_arms <- names(Filter(Negate(is.null), asked[c("target", "reference")]))
+  if (!arms && length(of_arms)) {
+    stop_input("'", of_arms[1L], "' must be NULL for a numeric treatment")
+  }
   given <- names(Filter(Negate(is.null), asked[c("functional", "policy")]))
   if (length(given) > 1L) {
     stop_input("one of 'functional' and 'policy' must be given, not both")
@@ -324,7 +325,7 @@ effect_arms <- function(space, treat, functional, reference, target) {
   list(problems = problems, contrasts = contrasts)
 }
 
-effect_dose <- function(space, treat, functional, policy, target) {
+effect_dose <- function(space, treat, functional, policy) {
   sample <- space$sample
   all <- seq_along(treat)
   of <- if (functional == "policy") {
@@ -338,9 +339,6 @@ effect_dose <- function(space, treat, functional, policy, target) {
     }
     list(z = sample$x, along = first_direction(sample$kernel, ncol(sample$x)),
          rows = all)
-  }
-  if (!is.null(target)) {
-    stop_input("'target' must be NULL for a numeric treatment")
   }
   list(problems = list(all = list(rows = all, of = of)),
        contrasts = matrix(1, dimnames = list(functional, "all")))
