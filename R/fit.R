@@ -100,8 +100,9 @@ print_part <- function(part, digits) {
   if (more > 0L) cat("and", more, "more\n")
 }
 
+# What stands after the dots here is what modelsummary gives to any fit.
 #' @exportS3Method generics::glance
-glance.kernmean_fit <- function(x, ...) {
+glance.kernmean_fit <- function(x, ..., gof_map) {
   check_dots(...)
   facts <- lapply(fit_facts(same_version(x, "x")), \(value) {
     if (length(value) == 1L) unname(value) else NA_real_
@@ -110,7 +111,12 @@ glance.kernmean_fit <- function(x, ...) {
 }
 
 #' @exportS3Method generics::tidy
-tidy.kernmean_fit <- function(x, ...) fit_rows(same_version(x, "x"), ...)
+tidy.kernmean_fit <- function(x, ..., vcov = NULL, coef_rename) {
+  if (!is.null(vcov)) {
+    stop_input("'vcov' must be NULL: a fit has errors of its own, or none")
+  }
+  fit_rows(same_version(x, "x"), ...)
+}
 
 # The sample whose points the rows of augment() are.
 fit_sample_of <- function(x) UseMethod("fit_sample_of")
