@@ -260,7 +260,7 @@ imbalance_of <- function(p, s, weights) {
     sqrt(sum((drop(cross(p$f, as.matrix(p$omega * w))) / n - target)^2))
   }
   c(after = apart(weights), before = apart(mean(p$upsilon * p$m_h[, 1L])),
-    noise = sqrt(sum(s$values[-seq_len(s$free)]) / n))
+    noise = sqrt(max(sum(s$values[-seq_len(s$free)]), 1e-12 * s$ridge) / n))
 }
 
 most_newton_steps <- 100L
