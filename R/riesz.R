@@ -25,18 +25,17 @@ riesz_system <- function(p) {
   h <- p$h[, kept, drop = FALSE]
   white <- solve(chol(cross(h, h * p$omega) / n))
   h <- product(h, white)
-  m_h <- product(p$m_h[, kept, drop = FALSE], white)
   gamma <- cross(h, p$f * p$omega) / n
   f <- p$f - product(h, gamma)
   pairs <- .Call(C_r_eigen, cross(f, f * p$omega) / n, ncol(f))
-  z <- cbind(h, product(f, pairs$vectors))
-  b <- cbind(m_h, product(p$m - product(m_h, gamma), pairs$vectors))
   free <- length(kept)
   turned <- product(white, product(gamma, pairs$vectors))
-  raw <- matrix(0, ncol(p$h) + ncol(f), ncol(z))
+  raw <- matrix(0, ncol(p$h) + ncol(f), free + ncol(f))
   raw[kept, seq_len(free)] <- white
   raw[kept, -seq_len(free)] <- -turned
   raw[-seq_len(ncol(p$h)), -seq_len(free)] <- pairs$vectors
+  z <- cbind(h, product(f, pairs$vectors))
+  b <- product(cbind(p$m_h, p$m), raw)
   s <- c(p[c("y", "omega", "upsilon", "pair", "unit", "unit_m", "fixed",
              "ridge")],
          list(z = z, b = b, values = c(rep(1, free), pmax(pairs$values, 0)),
@@ -123,41 +122,45 @@ leave_units <- function(s, inverse, values) {
     functional <- source
     s$upsilon <- numeric(n)
   }
+  inverse <- inverse / n
   for (u in seq_along(units)) {
     i <- source[[u]]
     j <- functional[[u]]
     z <- s$z[i, , drop = FALSE]
     b <- s$b[j, , drop = FALSE]
-    d <- s$omega[i]
-    own <- as.matrix(share * s$upsilon[j])
-    for (l in seq_len(ncol(inverse))) {
-      scaled <- z * rep(inverse[, l] / n, each = length(i))
-      across <- tcross(scaled, b)
-      without <- \(x) without_unit(scaled, z * d, x)
-      alpha <- without(values$alpha[i, l] - product(across, own))
-      residuals <- without(values$residuals[i, l])
-      values$alpha[i, l] <- alpha
-      values$residuals[i, l] <- residuals
-      scaled <- b * rep(inverse[, l] / n, each = length(j))
-      values$m_alpha[j, l] <- values$m_alpha[j, l] -
-        product(scaled, cross(b, own)) + cross(across, as.matrix(d * alpha))
-      values$m_g[j, l] <- values$m_g[j, l] -
-        cross(across, as.matrix(d * residuals))
-    }
+    own <- inverse * drop(cross(b, as.matrix(share * s$upsilon[j])))
+    found <- without_unit(z, z * s$omega[i], inverse, list(
+      values$alpha[i, , drop = FALSE] - product(z, own),
+      values$residuals[i, , drop = FALSE]
+    ))
+    moved <- lapply(found, \(x) {
+      product(b, inverse * cross(z, s$omega[i] * x))
+    })
+    values$alpha[i, ] <- found[[1L]]
+    values$residuals[i, ] <- found[[2L]]
+    values$m_alpha[j, ] <- values$m_alpha[j, ] - product(b, own) + moved[[1L]]
+    values$m_g[j, ] <- values$m_g[j, ] - moved[[2L]]
   }
   values
 }
 
-# (I - AB')^-1 x, by the smaller side.
-without_unit <- function(a, b, x) {
-  if (!nrow(a)) {
-    return(x)
+# (I - Z N^-1 B')^-1 x for each ridge, a column of N^-1 and of both x, by the
+# smaller side.
+without_unit <- function(z, b, inverse, x) {
+  few <- nrow(z) <= ncol(z)
+  square <- if (!few) cross(b, z)
+  one <- diag(min(dim(z)))
+  for (l in seq_len(ncol(inverse) * (nrow(z) > 0L))) {
+    both <- cbind(x[[1L]][, l], x[[2L]][, l])
+    scaled <- z * rep(inverse[, l], each = nrow(z))
+    both <- if (few) solve(one - tcross(scaled, b), both) else
+      both + product(scaled, solve(
+        one - square * rep(inverse[, l], each = ncol(z)), cross(b, both)
+      ))
+    x[[1L]][, l] <- both[, 1L]
+    x[[2L]][, l] <- both[, 2L]
   }
-  if (nrow(a) <= ncol(a)) {
-    return(drop(solve(diag(nrow(a)) - tcross(a, b), x)))
-  }
-  drop(x + product(a, solve(diag(ncol(a)) - cross(b, a),
-                            cross(b, as.matrix(x)))))
+  x
 }
 
 # --- Choice of the ridges ----------------------------------------------------
@@ -168,15 +171,23 @@ ridge_grid <- 10^seq(-6, 1, length.out = 29)
 # lambda, mu: NULL without outcomes), those given as they are.
 choose_ridges <- function(s, lambda, mu) {
   grid <- ridge_grid * s$ridge
-  wider <- wider_grid(grid)
-  left <- if (is.null(lambda) || is.null(mu)) {
-    riesz_values(s, c(wider$below, grid, wider$above))
+  losses <- \(ridges) {
+    left <- riesz_values(s, ridges)
+    list(lambda = colMeans(s$omega * left$alpha^2) -
+           2 * colMeans(s$upsilon * left$m_alpha),
+         mu = colMeans(s$omega * left$residuals^2))
   }
-  pick <- \(given, name, losses) {
+  near <- if (is.null(lambda) || is.null(mu)) losses(grid)
+  pick <- \(given, name) {
     if (!is.null(given)) {
       return(given * s$ridge)
     }
-    found <- tune_grid(grid, \(all) t(losses - min(losses)), "min", wider)
+    rows <- \(losses) t(losses[[name]] - min(losses[[name]]))
+    found <- tune_grid(grid, \(all) rows(near), "min")
+    if (length(found$border)) {
+      found <- tune_grid(grid, \(all) rows(losses(all)), "min",
+                         wider_grid(grid))
+    }
     if (identical(found$border, "smallest")) {
       warn_kernmean("the smallest '", name, "' that was tried, ",
                     format_number(found$value / s$ridge, 3L), ", has the ",
@@ -184,13 +195,7 @@ choose_ridges <- function(s, lambda, mu) {
     }
     found$value
   }
-  list(
-    lambda = pick(lambda, "lambda", colMeans(s$omega * left$alpha^2) -
-                    2 * colMeans(s$upsilon * left$m_alpha)),
-    mu = if (any(s$y != 0)) {
-      pick(mu, "mu", colMeans(s$omega * left$residuals^2))
-    }
-  )
+  list(lambda = pick(lambda, "lambda"), mu = if (any(s$y != 0)) pick(mu, "mu"))
 }
 
 # --- Solutions ---------------------------------------------------------------
