@@ -4,7 +4,7 @@
 #
 #   designs   bias, root mean squared error and coverage of 95% intervals:
 #             binary outcomes with ten covariates, little to strong confounding
-#             (Peyrot, Porcher and Petit), beside the figures that they print;
+#             (Peyrot, Porcher and Petit 2024), beside what they print;
 #             the average derivative of a curve; a population that differs; and
 #             where it fails: covariates of Kang and Schafer (2007), as they
 #             come and as normal scores.
