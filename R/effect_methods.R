@@ -147,6 +147,9 @@ fit_columns.kme_effect <- function(x, newdata, added) {
 }
 
 fit_request.kme_effect <- function(x, changes) {
+  if (length(x$names) && is.function(changes$policy)) {
+    changes$policy <- named_policy(changes$policy, x$names[["treat"]])
+  }
   structure(change_data(x, changes, list(
     x = x$covs, y = x$y, treat = x$treat, target = x$target,
     clusters = x$cluster, weights = x$s.weights
