@@ -332,11 +332,7 @@ effect_dose <- function(space, treat, functional, policy) {
     z <- scale_points(sample$kernel, policy_points(space, treat, policy))
     list(z = z, without = sample$x, rows = all)
   } else {
-    if (!has_slopes(sample$kernel)) {
-      stop_input("'kernel' must have derivatives, as kernel_rbf(), ",
-                 "kernel_matern() and kernel_poly() have, not be the ",
-                 format_kernel(sample$kernel))
-    }
+    check_slopes(sample$kernel)
     list(z = sample$x, along = first_direction(sample$kernel, ncol(sample$x)),
          rows = all)
   }
@@ -344,11 +340,11 @@ effect_dose <- function(space, treat, functional, policy) {
        contrasts = matrix(1, dimnames = list(functional, "all")))
 }
 
-# The first column of the user in the units of the kernel.
-first_direction <- function(kernel, d) {
+# A column of the user, the first, in the units of the kernel.
+first_direction <- function(kernel, d, column = 1L) {
   factor <- kernel$scaling$factor
-  if (is.matrix(factor)) factor[1L, ] else
-    c(if (is.null(factor)) 1 else 1 / factor[1L], numeric(d - 1L))
+  if (is.matrix(factor)) factor[column, ] else
+    replace(numeric(d), column, if (is.null(factor)) 1 else 1 / factor[column])
 }
 
 # What a policy makes of the rows, as raw columns.

@@ -79,7 +79,7 @@ effect_groups <- function(x) {
 
 naive_words <- function(x, number) {
   naive <- x$naive
-  if (names(naive)[1L] == "slope") {
+  if (identical(names(naive)[1L], "slope")) {
     paste0("slope of a line ", number(naive), ", ")
   } else if (length(naive) == 2L && x$functional != "means") {
     paste0("difference of means ", number(diff(naive)), ", ")

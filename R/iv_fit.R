@@ -144,6 +144,10 @@ fit_task <- function(task, blocks, y, arguments) {
     fields[kept] <- task[kept]
     fields$error <- errors
   }
+  # These cannot be made again.
+  if (!is.null(task$control$features)) {
+    fields$maps <- lapply(task$maps, small_map)
+  }
   if (!nested) {
     return(new_fit("rkhs_iv", fields))
   }

@@ -135,6 +135,14 @@ has_slopes <- function(kernel) {
     is.null(kernel$columns)
 }
 
+check_slopes <- function(kernel) {
+  if (!has_slopes(kernel)) {
+    stop_input("'kernel' must have derivatives, as kernel_rbf(), ",
+               "kernel_matern() and kernel_poly() have, not be the ",
+               format_kernel(kernel))
+  }
+}
+
 # d k(z + t along, s)/dt at 0 for each pair of rows.
 section_slopes <- function(kernel, z, s, along) {
   of <- \(points, weights) drop(product(points, as.matrix(along * weights)))

@@ -1,0 +1,275 @@
+# Functionals of instrumental-variable fits, in the notation of iv_weak.R; a
+# classic fit is one with alpha = 0 and without a straight part. A functional b
+# of theta has the representer q = (P - alpha D)Z xi, xi = (A_+ + mu)^-1 b, and
+# the debiased estimate, one more step of the ridge, is mean(a y), a = (P -
+# alpha D)Z c, c = (2/(v + mu) - v/(v + mu)^2) b in the axes of A_+ = V diag(v)
+# V'.
+
+#' @rdname kme_effect
+#' @export
+kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
+                               policy = NULL, target = NULL, smooth = NULL,
+                               clusters = NULL) {
+  asked <- request(iv_effect_arguments)
+  same_version(x, "x")
+  if (is_nested_fit(x) || !is_norm(x) || !knows_points(x$blocks$x$sample)) {
+    stop_input("'x' must be a fit of rkhs_iv() with penalty = \"norm\" and ",
+               "points, not a nested one, of \"l2\" or of kernel values")
+  }
+  task <- task_of(x)
+  system <- effect_system(task)
+  if (is_weak(system$strength)) {
+    warn_kernmean("the instruments are weak (effective F ",
+                  format_number(system$strength$F, 2L), "): intervals do not ",
+                  "hold for what they do not identify", kind = "weak")
+  }
+  if (is.null(clusters)) clusters <- task$clusters
+  if (!is.null(clusters)) {
+    clusters <- number_codes(check_each(clusters, x$n, "clusters", "rows"))
+  }
+  name <- c(names(Filter(Negate(is.null), asked[c("policy", "target")])),
+            asked$functional)
+  # What is best predicted must not be shrunk much.
+  top <- max(system$values)
+  mu <- if (is.null(x$cv)) x$mu[["mu"]] else
+    min(x$cv$mu[which.min(x$cv$score)], top[top > 0])
+  fit <- debias(system, iv_functional(x, task, asked, name), name == "target",
+                mu, clusters)
+  label <- \(value) stats::setNames(value, name)
+  new_fit(c("kme_effect_iv", "kme_effect"), list(
+    coefficients = label(fit$estimate),
+    vcov = matrix(fit$variance, 1L, dimnames = list(name, name)),
+    effective = matrix(fit$effective, dimnames = list(NULL, name)),
+    influence = fit$influence, plugin = fit$plugin, functional = name,
+    fits = label(list(c(fit, lambda = x$lambda[["lambda"]], mu = mu))),
+    rows = label(list(seq_len(x$n))), n = x$n, fit = x,
+    y = stats::setNames(x$y, names(x$fitted.values)), kernel = x$kernels$x,
+    cluster = clusters, correct = task$correct, strength = system$strength,
+    na.action = x$na.action, arguments = stored(asked)
+  ))
+}
+
+iv_effect_arguments <- door_table(
+  "kme_effect.rkhs_iv", x = anything,
+  functional = maybe(choice("derivative")), of = anything,
+  policy = maybe(is_a("function", "a function of a data frame")),
+  target = anything, smooth = maybe(numbers(open = TRUE)), clusters = anything,
+  rules = list(
+    when("policy", functional = NULL, of = NULL, target = NULL),
+    when("target", functional = NULL, of = NULL),
+    when(\(asked) is.null(asked$target), smooth = NULL,
+         reason = "without 'target'")
+  ), aside = "x"
+)
+
+# The task of a fit, as one of method "weak".
+task_of <- function(fit) {
+  asked <- fit$arguments
+  weights <- read_row_weights(asked$weights, fit$n)
+  task <- list(
+    called = c(a = "x", d = "z"), y = fit$y, penalty = "norm",
+    control = list(landmarks = fit$landmarks,
+                   tol_instrument = asked[["control"]]$tol_instrument),
+    rows = list(d = !logical(fit$n)), weights = weights,
+    lambda = list(d = fit$lambda[["lambda"]]), clusters = asked$clusters,
+    design = read_design(asked$controls, fit$n, weights),
+    correct = c(fit$correct, 0)[1L], linear = c(fit$linear, 0)[1L]
+  )
+  task$maps <- if (is.null(fit$maps)) make_maps(task, fit$blocks) else
+    Map(\(map, name) c(map, fit$blocks[[name]]["sample"]), fit$maps,
+        task$called)
+  task$straight <- straight_columns(fit$blocks$x, task$design)
+  task$unit <- block_trace(task, "a") / fit$n
+  task$partial <- partial_out(task)
+  task
+}
+
+# The system of a fit with its rows in the axes of A: list(values, right; z, pz:
+# PZ, l: P = ll', own: which rows D takes together, h: of the design,
+# orthonormal; y, root: of weights, axes: from features, constant: what a
+# constant says of Z, correct, strength).
+effect_system <- function(task) {
+  rows <- seq_along(task$y)
+  check_memory(length(rows), map_width(task), "use landmarks = or features =",
+               copies = 8)
+  moments <- row_moments(task, rows)
+  moments$d$own <- own_moments(task, moments, rows)
+  system <- weak_system(task, moments)
+  check_result(system$right, "a moment of the features",
+               "'y' and of the blocks")
+  axes <- system$units * system$spectrum$vectors
+  z <- product(task_features(task, "a", rows), axes)
+  l <- t(action_root(task, moments, "d")$times(
+    t(task_features(task, "d", rows))
+  ))
+  root <- sqrt(task$weights)
+  list(
+    values = pmax(system$spectrum$values, 0),
+    right = cross(system$spectrum$vectors, as.matrix(system$right)),
+    z = z, pz = product(l, cross(l, z)), l = l,
+    own = if (is.null(task$clusters)) rows else number_codes(task$clusters),
+    h = qr.Q(qr(task$design * root)), y = root * task$y, root = root,
+    axes = axes, constant = task$partial$a[1L, ], correct = task$correct,
+    strength = iv_strength(task, moments)
+  )
+}
+
+# The functional of the features, a row for each row that it is averaged over;
+# of a target that is no sample one.
+iv_functional <- function(fit, task, asked, name) {
+  block <- fit$blocks$x
+  sample <- block$sample
+  frame <- block_frame(fit, "x")
+  small <- small_map(task$maps$a)
+  whole <- \(z, m) cbind(if (ncol(task$straight)) {
+    product(z, attr(task$straight, "slopes"))
+  }, m)
+  at <- \(new) whole(new$z, point_features(small, sample, new))
+  if (name == "derivative") {
+    check_slopes(sample$kernel)
+    of <- if (is.null(asked$of) && ncol(frame) == 1L) 1L else
+      check_pick(c(asked$of, "none")[1L], names(frame), "of")
+    along <- first_direction(sample$kernel, ncol(sample$x), of)
+    return(whole(matrix(along, fit$n, length(along), TRUE),
+                 feature_slopes(small, sample, sample$x, along)))
+  }
+  if (name == "policy") {
+    after <- asked$policy(frame)
+    if (!identical(dim(after), dim(frame))) {
+      stop_input("'policy' must return the data frame with other values, of ",
+                 "the same rows and columns, not ", describe(after))
+    }
+    return(at(named_rows(block, after, "policy")) - at(own_points(sample)))
+  }
+  target <- iv_target(fit, asked$target, asked$smooth)
+  if (!is.null(target$z)) {
+    return(at(target))
+  }
+  found <- target_functional(list(sample = sample, means = FALSE), target)
+  if (is.null(found$center) || is.null(small$root)) {
+    stop_input("'target' must be rows for this fit, or an embedding of known ",
+               "points for one without random features")
+  }
+  whole(t(found$center),
+        section_features(small, t(found$at[small$centers])))
+}
+
+# New rows, of which an argument is to be blamed.
+named_rows <- function(block, rows, name) {
+  tryCatch(block_newdata(block, rows, "x"), kernmean_error_input = \(e) {
+    stop_input(sub("newdata", name, conditionMessage(e), fixed = TRUE))
+  })
+}
+
+# New points, or an embedding.
+iv_target <- function(fit, target, smooth) {
+  block <- fit$blocks$x
+  embedded <- inherits(target, "kme") || is_mixture(target)
+  if (embedded && is.null(smooth)) {
+    return(target)
+  }
+  if (is.data.frame(target) && !is.null(fit$terms)) {
+    target <- read_term(fit$terms, target, 1L, "target", named = TRUE)
+  }
+  new <- if (!embedded) named_rows(block, target, "target")
+  d <- ncol(new$z)
+  if (is.null(smooth)) {
+    if (new$m == 1L) {
+      stop_input("'smooth' must be given for a target of one point: g there ",
+                 "has no error of 1/sqrt(n), its mean over N(target, ",
+                 "smooth^2) has")
+    }
+    return(new)
+  }
+  if (embedded || !takes_kernel(block) || !length(smooth) %in% c(1L, d)) {
+    stop_input("'smooth' must be a number for rows of numeric columns, or one ",
+               "for each column")
+  }
+  list(weights = rep(1 / new$m, new$m),
+       means = unname(unscale_points(block$sample$kernel, new$z)),
+       covariances = array(diag(smooth^2, d), c(d, d, new$m)))
+}
+
+# From values m of the functional at the features; of a `target`, 1 at a
+# constant and of other rows.
+debias <- function(s, m, target, mu, clusters) {
+  n <- length(s$y)
+  m <- product(m - rep(target * s$constant, each = nrow(m)), s$axes)
+  upsilon <- if (target) 1 else s$root^2
+  b <- colMeans(upsilon * m)
+  inverse <- 1 / (s$values + mu)
+  of <- \(a, c) drop(product(a, as.matrix(c)))
+  of_h <- \(v) of(s$h, cross(s$h, as.matrix(v)))
+  weights <- \(c) {
+    own <- rowsum(s$l * of(s$z, c), s$own)[s$own, ]
+    q <- of(s$pz, c) - s$correct * rowSums(s$l * own)
+    n * s$root * (q - of_h(q)) + target
+  }
+  a <- weights(inverse * (2 - s$values * inverse) * b)
+  theta <- inverse * s$right
+  unit <- if (is.null(clusters)) seq_len(n) else clusters
+  residuals <- s$y - of_h(s$y) - of(s$z, theta)
+  residuals <- left_out(s, inverse, residuals, unit) / s$root
+  values <- of(m, theta)
+  middle <- mean(upsilon * values)
+  influence <- as.matrix(a * residuals / n)
+  spread <- as.matrix(upsilon * (values - middle) / nrow(m))
+  influence <- if (target) rbind(influence, spread) else influence + spread
+  others <- seq_len(target * nrow(m))
+  apart <- \(a) sqrt(sum((colMeans(a * s$root * s$z) - b)^2))
+  list(
+    estimate = mean(a * s$y / s$root),
+    plugin = middle + target * mean(s$root * s$y), influence = influence,
+    variance = influence_covariance(
+      influence, if (!is.null(clusters)) c(clusters, n + others),
+      rep(1:2, c(n, length(others)))
+    ),
+    effective = a, alpha = weights(inverse * b), residuals = residuals,
+    edf = ncol(s$h) + sum(s$values * inverse), ess = effective_rows(a),
+    imbalance = c(after = apart(a), before = apart(rep(target, n)), noise = NA)
+  )
+}
+
+# Residuals of fits without each unit. With the adversary w as an unknown beside
+# theta, the normal matrix [-(F'F + lambda I), F'Z; Z'F, mu I - alpha Z'DZ] loses
+# of a unit what its f and z make; the D of other rows stays.
+left_out <- function(s, inverse, residuals, unit) {
+  inverse <- c(rep(1, ncol(s$h)), inverse)
+  u <- cbind(s$h, s$pz)
+  z <- cbind(s$h, s$z)
+  l <- cbind(s$h, s$l)
+  adversary <- drop(l %*% crossprod(l, residuals))
+  for (i in split(seq_along(unit), unit)) {
+    e <- rbind(u[i, ], z[i, ])
+    p <- tcrossprod(l[i, , drop = FALSE])
+    one <- diag(length(i))
+    inner <- tcrossprod(e * rep(inverse, each = nrow(e)), e)
+    at <- seq_along(i)
+    inner[at, at] <- inner[at, at] - p
+    rest <- diag(nrow(e)) +
+      inner %*% rbind(cbind(one, -one), cbind(-one, s$correct * p))
+    # Not where a unit alone says something.
+    if (rcond(rest) > 1e-10) {
+      residuals[i] <- solve(rest, c(adversary[i], residuals[i]))[-at]
+    }
+  }
+  residuals
+}
+
+fit_lines.kme_effect_iv <- function(x, digits) {
+  sub("leave-one-out ridges", paste0(
+    "correction ", format_number(x$correct, 3L), ", effective F ",
+    format_number(x$strength$F, 3L), ", penalties"
+  ), sub("by kernel Riesz", paste0(
+    if (!is.null(x$arguments$of)) paste0("along ", x$arguments$of, " "),
+    "by instrumental-variable"
+  ), fit_lines.kme_effect(x, digits)))
+}
+
+fit_columns.kme_effect_iv <- \(x, newdata, added) {
+  fit_columns(x$fit, newdata, added)
+}
+
+fit_request.kme_effect_iv <- \(x, changes) {
+  change_data(x, changes, list(x = x$fit))
+}
