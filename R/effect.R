@@ -175,7 +175,8 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
     vcov = influence_covariance(combined$influence, clusters, blocks),
     influence = combined$influence, fits = fits, functional = functional,
     y = y, treat = treat, target = asked$target,
-    rows = lapply(parts$problems, `[[`, "rows"), covs = named_frame(x), n = n, s.weights = asked$weights,
+    rows = lapply(parts$problems, `[[`, "rows"), covs = named_frame(x), n = n,
+    s.weights = asked$weights,
     cluster = unit$cluster, kernel = space$sample$kernel,
     naive = naive_effect(y, treat, weights), arguments = stored(asked)
   )))

@@ -189,7 +189,7 @@ test_that("means that no positive weights have are an error that names them", {
   refused(riesz_weights(p, 0.1, TRUE), "the target's mean of 'far'")
 })
 
-# --- Functionals ---------------------------------------------------------------
+# --- Functionals -------------------------------------------------------------
 
 # The space of doses and covariates, one of them of levels.
 dose_space <- function(x, treat, kernel, scale = NULL, landmarks = NULL,
