@@ -204,6 +204,9 @@ effect_settings <- function(control) {
     stop_input("'control' must hold ", quoted(names(known), 6L), ", not ",
                if (nzchar(wrong[1L])) quoted(wrong) else "what has no name")
   }
+  if (all(c("landmarks", "features") %in% names(control))) {
+    stop_input("'control' must have 'landmarks' or 'features', not both")
+  }
   sapply(names(known), \(name) {
     value <- take(control[[name]], known[[name]], paste0("control$", name))
     # Those of arms have their names.
