@@ -353,12 +353,14 @@ first_direction <- function(kernel, d, column = 1L) {
 
 # What a policy makes of the rows, as raw columns.
 policy_points <- function(space, treat, policy) {
-  before <- data.frame(treat = treat, space$like, check.names = FALSE)
+  before <- data.frame(treat = treat, space$like, check.names = FALSE,
+                       row.names = NULL)
   after <- policy(before)
   if (!is.data.frame(after) || nrow(after) != nrow(before) ||
-        !identical(names(after), names(before))) {
+        !identical(dimnames(after), dimnames(before))) {
     stop_input("'policy' must return the data frame with other values, of ",
-               "the same rows and columns, not ", describe(after))
+               "the same rows and columns, in their order, not ",
+               describe(after))
   }
   dose <- check_outcome(after[[1L]], nrow(after), "policy(data)$treat", NULL)
   cbind(.dose = dose, covariate_columns(after[-1L], space$like, "policy"))
