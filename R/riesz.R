@@ -175,14 +175,17 @@ choose_ridges <- function(s, lambda, mu) {
     left <- riesz_values(s, ridges)
     list(lambda = colMeans(s$omega * left$alpha^2) -
            2 * colMeans(s$upsilon * left$m_alpha),
-         mu = colMeans(s$omega * left$residuals^2))
+         mu = colMeans(s$omega * (left$residuals / max(abs(s$y)))^2))
   }
   near <- if (is.null(lambda) || is.null(mu)) losses(grid)
   pick <- \(given, name) {
     if (!is.null(given)) {
       return(given * s$ridge)
     }
-    rows <- \(losses) t(losses[[name]] - min(losses[[name]]))
+    rows <- \(losses) {
+      check_result(losses[[name]], "a leave-one-out loss", "'x' and 'y'")
+      t(losses[[name]] - min(losses[[name]]))
+    }
     found <- tune_grid(grid, \(all) rows(near), "min")
     if (length(found$border)) {
       found <- tune_grid(grid, \(all) rows(losses(all)), "min",
