@@ -460,6 +460,9 @@ kme_effect.formula <- function(x, covariates, data = NULL, subset, na.action,
     stop_input("the outcome and one treatment must come first, then the ",
                "covariates, as in kme_effect(y ~ treat, ~ x1 + x2, data)")
   }
+  for (side in list(formula, covariates)) {
+    check_dot(side, "covariates stand in a formula of their own")
+  }
   call <- name_columns(match.call(expand.dots = FALSE))
   call[c("x", "covariates", "policy", "target")] <- NULL
   call$treat <- formula[[3L]]

@@ -97,11 +97,12 @@ read_formula <- function(value, name = "data") {
 }
 
 # R reads a | b as a value.
-check_dot <- function(formula) {
+check_dot <- function(formula, hint = paste(
+  "within what points change places in a test, its argument 'blocks' says"
+)) {
   right <- formula[[length(formula)]]
   if (is.call(right) && identical(right[[1L]], quote(`|`))) {
-    stop_input("'formula' must have no '|'; within what points change places ",
-               "in a test, its argument 'blocks' says")
+    stop_input("'formula' must have no '|'; ", hint)
   }
 }
 

@@ -195,6 +195,7 @@ weights_arguments <- door_table(
 kme_weights.formula <- function(formula, data = NULL, target = NULL, subset,
                                 na.action, ..., weights = NULL) {
   check_formula(formula, data, ...names(), c("x", "treat"))
+  check_dot(formula, "covariates are added by '+'")
   call <- name_columns(match.call(expand.dots = FALSE))
   call$target <- NULL
   layout <- formula_terms(formula, data_without(data, all.vars(call$weights)))
