@@ -181,6 +181,10 @@ test_that("nothing depends on the order of rows, units of y, or labels", {
   moved <- effect(y = 3 * s$y - 20, functional = "means", control = list())
   expect_near(coef(moved), 3 * coef(both) - 20, 1e-8)
   expect_near(vcov(moved), 9 * vcov(both), 1e-8)
+  for (unit in 10^c(-160, 100)) {
+    expect_near(unname(coef(effect(y = unit * s$y, control = list()))) / unit,
+                unname(coef(fit)), 1e-8)
+  }
   swapped <- effect(treat = 1 - s$treat, control = list())
   expect_near(unname(coef(swapped)), -unname(coef(fit)), 1e-8)
   expect_near(unname(vcov(swapped)), unname(vcov(fit)), 1e-8)
@@ -375,6 +379,7 @@ test_that("policies change the data frame, and only that", {
   refused(of(\(data) data[1:3, ]), "'policy' must return the data frame")
   refused(of(\(data) data$d), "'policy' must return the data frame")
   refused(of(\(data) data[3:1]), "'policy' must return the data frame")
+  refused(of(\(data) data[50:1, ]), "columns, in their order")
   refused(of(\(data) transform(data, d = "a")), "'policy\\(data\\)\\$treat'")
   refused(of(\(data) transform(data, d = NA_real_)), "\\$treat' must have no")
   refused(of(\(data) transform(data, f = "w")), "'policy' must have levels of")
@@ -390,6 +395,8 @@ test_that("what cannot be is an error that says what must be", {
   refused(kme_effect(y ~ treat + a, ~ b, frame), "one treatment must come")
   refused(kme_effect(y ~ ., ~ b, frame), "one treatment must come")
   refused(kme_effect(~ treat, ~ b, frame), "one treatment must come")
+  refused(kme_effect(y ~ treat | a, ~ b, frame), "must have no '\\|'")
+  refused(kme_effect(y ~ treat, ~ a | b, frame), "must have no '\\|'")
   refused(kme_effect(y ~ treat, y ~ b, frame), "one treatment must come")
   refused(kme_effect(y ~ treat, ~ treat + b, frame), "'treat' must not be")
   refused(kme_effect(y ~ treat, ~ y + b, frame), "'y' must not be a covariate")
@@ -414,6 +421,7 @@ test_that("what cannot be is an error that says what must be", {
   refused(of(control = list(lambda = -1)), "'control\\$lambda' must be")
   refused(of(control = list(folds = 1)), "'control\\$folds' must be")
   refused(of(control = 3), "'control' must be a list")
+  refused(of(control = list(landmarks = 9, features = 9)), "not both")
   refused(of(lambda = 1), "unused argument: 'lambda'")
   refused(of(kernel = kernel_energy()), "'kernel' must be positive definite")
   refused(of(treat = 1), "'treat' must not be given with a formula")
