@@ -100,10 +100,10 @@ print_part <- function(part, digits) {
   if (more > 0L) cat("and", more, "more\n")
 }
 
-# What stands after the dots here is what modelsummary gives to any fit.
+# modelsummary gives gof_map, vcov and coef_rename to any fit.
 #' @exportS3Method generics::glance
-glance.kernmean_fit <- function(x, ..., gof_map) {
-  check_dots(...)
+glance.kernmean_fit <- function(x, ...) {
+  if (!identical(...names(), "gof_map")) check_dots(...)
   facts <- lapply(fit_facts(same_version(x, "x")), \(value) {
     if (length(value) == 1L) unname(value) else NA_real_
   })
