@@ -40,7 +40,8 @@
 #'   the default method.
 #' @param weights Weights of your own, one for each point, taken as they are
 #'   (not normalized); for `estimator = "kme"` only. With a formula they are
-#'   looked up in `data`, one for each of its rows.
+#'   looked up in `data`, one for each of its rows. Without, a result of
+#'   [kme_weights()] stands for its weights, divided by their sum.
 #' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
 #'   by their standard deviations; `"whiten"`, by the root of their covariance,
 #'   see [units]. Not with a `gram`, which has its own.
