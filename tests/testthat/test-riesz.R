@@ -60,6 +60,18 @@ test_that("units of one row each are rows", {
   expect_values(of(unit = 20:1), of(), 1e-11)
 })
 
+test_that("of a row that alone has a level the others say nothing", {
+  p <- random_problem(rows = 20, shared = 20)
+  p$h[, 2] <- c(1, numeric(19))
+  p$m_h <- p$h[match(seq_len(20), p$pair), ]
+  left <- riesz_values(riesz_system(p), c(1e-6, 0.1, 10))
+  expect_identical(left$alpha[1, ], numeric(3))
+  expect_identical(left$residuals[1, ], numeric(3))
+  # Other rows are refitted as ever.
+  want <- riesz_R(p, 0.1, source = 5L, functional = which(p$pair[5] == 1:20))
+  expect_near(left$alpha[5, 2], want$alpha[5], 1e-9)
+})
+
 test_that("a target that is no sample stays when rows leave", {
   p <- random_problem(rows = 1, shared = 0)
   p$fixed <- TRUE
