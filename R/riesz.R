@@ -55,15 +55,19 @@ axis_inverses <- function(s, ridges) {
 
 # alpha at the rows of the source, the functional of alpha and of g, and the
 # residuals of g, a column for each ridge, of fits without the unit of the row;
-# `leave = FALSE`: of all rows.
-riesz_values <- function(s, ridges, leave = TRUE) {
+# `leave = FALSE`: of all rows; `loss`: of units that are rows, m_alpha is the
+# mean of the functional, and m_g is not there.
+riesz_values <- function(s, ridges, leave = TRUE, loss = FALSE) {
   inverse <- axis_inverses(s, ridges)
   values <- list(
     alpha = product(s$z, inverse * s$target),
-    residuals = s$y - product(s$z, inverse * s$along),
-    m_alpha = product(s$b, inverse * s$target),
-    m_g = product(s$b, inverse * s$along)
+    residuals = s$y - product(s$z, inverse * s$along)
   )
+  if (loss && is.null(s$unit)) {
+    return(leave_rows(s, inverse, values))
+  }
+  values$m_alpha <- product(s$b, inverse * s$target)
+  values$m_g <- product(s$b, inverse * s$along)
   if (!leave) values else if (is.null(s$unit)) leave_rows(s, inverse, values)
   else leave_units(s, inverse, values)
 }
@@ -88,6 +92,14 @@ leave_rows <- function(s, inverse, values) {
   lost <- numeric(n)
   if (!s$fixed) lost[with] <- own[of]
   values$alpha <- (values$alpha - lost * across) / left
+  moved <- s$omega * across
+  if (is.null(values$m_g)) {
+    total <- if (s$fixed) n else rows
+    square <- drop(cross(s$b^2, as.matrix(rep_len(own, rows) * s$upsilon)))
+    values$m_alpha <- colSums(inverse * (s$target^2 - square / n / rows)) +
+      colSums((s$upsilon[s$pair] * moved * values$alpha)[with, ]) / total
+    return(values)
+  }
   values$m_alpha <- values$m_alpha - own * product(s$b^2, inverse) / n
   if (s$fixed) {
     for (name in c("m_alpha", "m_g")) {
@@ -95,7 +107,6 @@ leave_rows <- function(s, inverse, values) {
     }
     of <- with
   }
-  moved <- s$omega * across
   values$m_alpha[of, ] <- values$m_alpha[of, ] +
     (moved * values$alpha)[with, ]
   values$m_g[of, ] <- values$m_g[of, ] - (moved * values$residuals)[with, ]
@@ -172,9 +183,10 @@ ridge_grid <- 10^seq(-6, 1, length.out = 29)
 choose_ridges <- function(s, lambda, mu) {
   grid <- ridge_grid * s$ridge
   losses <- \(ridges) {
-    left <- riesz_values(s, ridges)
-    list(lambda = colMeans(s$omega * left$alpha^2) -
-           2 * colMeans(s$upsilon * left$m_alpha),
+    left <- riesz_values(s, ridges, loss = TRUE)
+    list(lambda = colMeans(s$omega * left$alpha^2) - 2 *
+           (if (is.null(left$m_g)) left$m_alpha else
+             colMeans(s$upsilon * left$m_alpha)),
          mu = colMeans(s$omega * (left$residuals / max(abs(s$y)))^2))
   }
   near <- if (is.null(lambda) || is.null(mu)) losses(grid)

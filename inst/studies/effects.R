@@ -17,7 +17,8 @@
 usage <- "Usage: Rscript effects.R [options]
 
   --part designs|overlap|real|all  what to measure (all)
-  --reps N    samples of each design (at least 2; 200, of the smallest 40)
+  --reps N    samples of each design (at least 2; 200, of 1,000 rows 100, of 200
+              rows 40)
   --from DIR  show the tables in DIR, compute nothing
   --out DIR   folder for the tables (.)
   --cores N   processes, with the package future.apply (1)
@@ -119,8 +120,10 @@ shift_design <- function(shift, spread) {
 in_arms <- c("effect", "effect, 1x", "weights", "logistic", "entropy",
              "augmented", "no weights")
 
+# With many rows half of the samples, at one bandwidth.
 design <- function(group, name, n, draw, functional = "ate", methods = in_arms,
-                   reps = 200) {
+                   reps = if (n < 1000) 200 else 100) {
+  if (n >= 1000) methods <- setdiff(methods, "effect, 1x")
   list(group = group, name = name, n = n, draw = draw, functional = functional,
        methods = methods, reps = reps)
 }
@@ -254,8 +257,7 @@ entropy_balance <- function(x, target) {
 
 entropy_weights <- function(data, functional) {
   w <- rep(1, length(data$y))
-  for (arm in if (functional == "ate") 0:1 else if (functional == "att") 0
-       else 1) {
+  for (arm in switch(functional, ate = 0:1, att = 0, means = 1)) {
     here <- data$treat == arm
     target <- switch(functional, ate = data$x, means = data$target,
                      att = data$x[data$treat == 1, ])
@@ -370,24 +372,27 @@ apart <- function(n) {
   list(x = x, treat = treat, y = x[, 1] + normal(n))
 }
 
+of_overlap <- function(draw, functional = "ate", sizes = 500) {
+  list(draw = draw, functional = functional, sizes = sizes)
+}
+
 overlap_designs <- list(
   clean = list(
-    "randomized" = design("", "", c(200, 500), assigned(0)),
-    "randomized, 20 columns" = design("", "", 500, assigned(0, 20)),
-    "weak assignment" = design("", "", c(200, 500), assigned(0.5)),
-    "low, low" = design("", "", 500, peyrot("low", "low")),
-    "moderate, moderate" = design("", "", 500, peyrot("moderate", "moderate")),
-    "moderate, moderate, att" = design(
-      "", "", 500, peyrot("moderate", "moderate"), "att"
-    ),
-    "half a deviation" = design("", "", 500, shift_design(0.5, 0.8), "means"),
-    "curve" = design("", "", 500, derivative_design, "derivative")
+    "randomized" = of_overlap(assigned(0), sizes = c(200, 500)),
+    "randomized, 20 columns" = of_overlap(assigned(0, 20)),
+    "weak assignment" = of_overlap(assigned(0.5), sizes = c(200, 500)),
+    "low, low" = of_overlap(peyrot("low", "low")),
+    "moderate, moderate" = of_overlap(peyrot("moderate", "moderate")),
+    "moderate, moderate, att" = of_overlap(peyrot("moderate", "moderate"),
+                                           "att"),
+    "half a deviation" = of_overlap(shift_design(0.5, 0.8), "means"),
+    "curve" = of_overlap(derivative_design, "derivative")
   ),
   made = list(
-    "strong assignment" = design("", "", c(200, 500), assigned(3)),
-    "apart, att" = design("", "", c(200, 500), apart, "att"),
-    "two deviations" = design("", "", 500, shift_design(2, 0.8), "means"),
-    "low, high, att" = design("", "", 500, peyrot("low", "high"), "att")
+    "strong assignment" = of_overlap(assigned(3), sizes = c(200, 500)),
+    "apart, att" = of_overlap(apart, "att", c(200, 500)),
+    "two deviations" = of_overlap(shift_design(2, 0.8), "means"),
+    "low, high, att" = of_overlap(peyrot("low", "high"), "att")
   )
 )
 
@@ -396,7 +401,7 @@ run_overlap <- function(reps, cores, quick) {
     of_kind <- overlap_designs[[kind]]
     lapply(names(of_kind)[if (quick) 1 else TRUE], function(name) {
       design <- of_kind[[name]]
-      lapply(design$n[if (quick) 1 else TRUE], function(n) {
+      lapply(design$sizes[if (quick) 1 else TRUE], function(n) {
         message("overlap, ", name, ", n = ", n)
         set.seed(seed_of("effects", "overlap", name, n))
         found <- over(draw_seeds(reps(if (n == 200) 40 else 200)),
