@@ -390,8 +390,8 @@ test_that("policies change the data frame, and only that", {
 
 test_that("what cannot be is an error that says what must be", {
   of <- \(...) kme_effect(y ~ treat, ~ a + b, frame, ...)
-  refused(kme_effect(y ~ treat, data = frame), "'covariates' must be a formula")
-  refused(kme_effect(y ~ treat, frame), "'covariates' must be a formula")
+  refused(kme_effect(y ~ treat, data = frame), "then the covariates")
+  refused(kme_effect(y ~ treat, frame), "then the covariates")
   refused(kme_effect(y ~ treat + a, ~ b, frame), "one treatment must come")
   refused(kme_effect(y ~ ., ~ b, frame), "one treatment must come")
   refused(kme_effect(~ treat, ~ b, frame), "one treatment must come")

@@ -373,7 +373,7 @@ test_that("methods say what the weights do", {
               unname(w)[4:2], 1e-8)
   expect_identical(nobs(fit), 60L)
   expect_identical(fit$estimand, "ATE")
-  expect_output(print(fit), "treat = 1: .* effective rows of")
+  expect_output(print(fit), "treat = 1 +[0-9]+ of [0-9]+ .*[0-9]%")
   expect_output(print(summary(fit)), "Balance:")
   on_device({
     expect_no_error(plot(fit))
