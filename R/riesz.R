@@ -290,26 +290,30 @@ most_newton_steps <- 100L
 positive_part <- function(s, lambda, theta) {
   n <- nrow(s$z)
   ridge <- ifelse(seq_along(theta) > s$free, lambda, 0)
-  ridge <- diag(ridge + 1e-9 * mean(s$values), length(theta))
+  # For rank; about the last step, so that nothing is left of it at the end.
+  small <- 1e-9 * mean(s$values)
   values <- \(theta) drop(product(s$z, as.matrix(theta)))
   objective <- \(theta) {
     mean(s$omega * pmax(values(theta), 0)^2) - 2 * sum(s$target * theta) +
-      sum(diag(ridge) * theta^2)
+      sum(ridge * theta^2)
   }
   before <- NULL
   for (step in seq_len(most_newton_steps)) {
     on <- values(theta) > 0
     if (identical(on, before)) break
     z <- s$z[on, , drop = FALSE]
-    full <- solve(cross(z, z * s$omega[on]) / n + ridge, s$target)
+    full <- solve(cross(z, z * s$omega[on]) / n +
+                    diag(ridge + small, length(theta)),
+                  s$target + small * theta)
     now <- objective(theta)
     share <- 1
     while (share > 1e-6 && objective(theta + share * (full - theta)) >
              now + 1e-14 * abs(now)) {
       share <- share / 2
     }
-    theta <- theta + share * (full - theta)
-    before <- if (share == 1) on
+    move <- share * (full - theta)
+    theta <- theta + move
+    before <- if (share == 1 && max(abs(move)) < 1e-4 * max(abs(theta))) on
   }
   theta
 }
