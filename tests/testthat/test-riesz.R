@@ -187,6 +187,22 @@ test_that("positive weights solve the quadratic program", {
   expect_true(any(riesz_weights(p, 0.01, FALSE)$weights < 0))
 })
 
+test_that("steps are halved where full ones climb", {
+  skip_if_not_installed("quadprog")
+  for (seed in c(4, 6, 10, 12)) {
+    set.seed(seed)
+    p <- random_problem(n = 30, rows = 10, shared = 0, r = 12, free = 1)
+    p$m <- p$m / 2 + 1 + (seed %% 5) / 2
+    lambda <- if (seed %% 3) 1e-3 else 1e-6
+    want <- quadprog::solve.QP(
+      tcrossprod(p$f) / 30^2 + lambda * diag(1 / p$omega) / 30,
+      p$f %*% colMeans(p$upsilon * p$m) / 30, cbind(p$h / 30, diag(30)),
+      c(1, numeric(30)), meq = 1
+    )$solution
+    expect_near(p$omega * riesz_weights(p, lambda, TRUE)$weights, want, 1e-6)
+  }
+})
+
 test_that("positive weights that are linear ones are these", {
   p <- random_problem(n = 60, rows = 30, shared = 0, free = 1)
   p$m <- p$m / 20 + 1
