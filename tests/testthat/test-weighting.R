@@ -171,6 +171,8 @@ test_that("weights of doses make them independent of covariates", {
 })
 
 test_that("neither the order of rows nor units of columns matter", {
+  kernel <- quietly(kme_weights(s$x, treat = s$treat))$kernel
+  expect_near(kernel$bandwidth, 2 * median(dist(scale(s$x))), 1e-6)
   units <- \(x, treat = s$treat) weights(quietly(kme_weights(x, treat = treat)))
   want <- units(s$x)
   mixed <- sample(60)
