@@ -127,8 +127,12 @@ iv_functional <- function(fit, task, asked, name) {
   at <- \(new) whole(new$z, point_features(small, sample, new))
   if (name == "derivative") {
     check_slopes(sample$kernel)
-    of <- if (is.null(asked$of) && ncol(frame) == 1L) 1L else
-      check_pick(c(asked$of, "none")[1L], names(frame), "of")
+    of <- asked$of
+    if (is.null(of)) of <- if (ncol(frame) > 1L) "none" else 1L
+    of <- check_pick(of, names(frame), "of")
+    if (!takes_kernel(block)) {
+      stop_input("'of' must be a numeric column, not a factor")
+    }
     along <- first_direction(sample$kernel, ncol(sample$x), of)
     return(whole(matrix(along, fit$n, length(along), TRUE),
                  feature_slopes(small, sample, sample$x, along)))
@@ -201,9 +205,9 @@ debias <- function(s, m, target, mu, clusters) {
   of <- \(a, c) drop(product(a, as.matrix(c)))
   of_h <- \(v) of(s$h, cross(s$h, as.matrix(v)))
   weights <- \(c) {
-    own <- rowsum(s$l * of(s$z, c), s$own)[s$own, ]
-    q <- of(s$pz, c) - s$correct * rowSums(s$l * own)
-    n * s$root * (q - of_h(q)) + target
+    own <- rowsum(s$l * of(s$z, c), s$own)[s$own, , drop = FALSE]
+    q <- of(s$pz, c) - s$correct * unname(rowSums(s$l * own))
+    n * s$root * (q - of_h(q)) + target * s$root^2
   }
   a <- weights(inverse * (2 - s$values * inverse) * b)
   theta <- inverse * s$right
@@ -226,31 +230,36 @@ debias <- function(s, m, target, mu, clusters) {
     ),
     effective = a, alpha = weights(inverse * b), residuals = residuals,
     edf = ncol(s$h) + sum(s$values * inverse), ess = effective_rows(a),
-    imbalance = c(after = apart(a), before = apart(rep(target, n)), noise = NA)
+    imbalance = c(after = apart(a), before = apart(target * s$root^2), noise = NA)
   )
 }
 
 # Residuals of fits without each unit. With the adversary w as an unknown beside
-# theta, the normal matrix [-(F'F + lambda I), F'Z; Z'F, mu I - alpha Z'DZ] loses
-# of a unit what its f and z make; the D of other rows stays.
+# theta, the normal matrix [-(F'F + lambda I), F'Z; Z'F, mu I - alpha Z'DZ]
+# loses of a unit what its f and z make; the D of other rows stays.
 left_out <- function(s, inverse, residuals, unit) {
   inverse <- c(rep(1, ncol(s$h)), inverse)
   u <- cbind(s$h, s$pz)
   z <- cbind(s$h, s$z)
+  plain <- cbind(0 * s$h, s$z)
   l <- cbind(s$h, s$l)
   adversary <- drop(l %*% crossprod(l, residuals))
   for (i in split(seq_along(unit), unit)) {
-    e <- rbind(u[i, ], z[i, ])
-    p <- tcrossprod(l[i, , drop = FALSE])
-    one <- diag(length(i))
-    inner <- tcrossprod(e * rep(inverse, each = nrow(e)), e)
     at <- seq_along(i)
-    inner[at, at] <- inner[at, at] - p
-    rest <- diag(nrow(e)) +
-      inner %*% rbind(cbind(one, -one), cbind(-one, s$correct * p))
+    one <- diag(length(i))
+    none <- 0 * one
+    own <- s$correct * outer(s$own[i], s$own[i], `==`) *
+      tcrossprod(s$l[i, , drop = FALSE])
+    e <- rbind(u[i, ], z[i, ], plain[i, ])
+    inner <- tcrossprod(e * rep(inverse, each = nrow(e)), e)
+    inner[at, at] <- inner[at, at] - tcrossprod(l[i, , drop = FALSE])
+    rest <- diag(nrow(e)) + inner %*%
+      cbind(rbind(one, -one, none), rbind(-one, none, none),
+            rbind(none, none, own))
     # Not where a unit alone says something.
     if (rcond(rest) > 1e-10) {
-      residuals[i] <- solve(rest, c(adversary[i], residuals[i]))[-at]
+      left <- solve(rest, c(adversary[i], residuals[i], residuals[i]))
+      residuals[i] <- left[length(i) + at]
     }
   }
   residuals
