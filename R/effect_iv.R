@@ -5,6 +5,56 @@
 # alpha D)Z c, c = (2/(v + mu) - v/(v + mu)^2) b in the axes of A_+ = V diag(v)
 # V'.
 
+#' @section Instruments:
+#' Of a fit of [rkhs_iv()] with `penalty = "norm"` an effect is a functional of
+#' g, \eqn{E[Y - g(X) \mid Z] = 0}{E[Y - g(X) | Z] = 0}:
+#' \describe{
+#'   \item{`functional = "derivative"`}{the mean of the derivative of g along
+#'     the column `of`;}
+#'   \item{`policy`}{the mean of g(policy(X)) - g(X), a function of the data
+#'     frame of x, its columns as those of the fit (`log(x)` of a formula with
+#'     that term);}
+#'   \item{`target`}{the mean of g over a population: rows of x, a fit of
+#'     [kme()] with the kernel of the fit, `kme(new, fit$kernels$x)`, or a
+#'     mixture, `list(weights, means, covariances)`. Rows are a sample, which
+#'     has an error of its own, the others are known. With `smooth = h` each
+#'     row is the normal
+#'     distribution around it with standard deviation h, in the units of the
+#'     columns. The value of g at one point has no error of
+#'     \eqn{1/\sqrt{n}}{1/sqrt(n)} and is refused without. Controls are at their
+#'     means.}
+#' }
+#'
+#' With A, P, D, \eqn{\Phi}{Phi}, \eqn{\alpha}{alpha} and \eqn{\mu}{mu} of
+#' [rkhs_iv()], straight columns, controls, weights of rows and correction
+#' \eqn{P - \alpha D}{P - alpha D} those of the fit (method `"classic"`:
+#' \eqn{\alpha = 0}{alpha = 0}, no straight columns, and a constant that is not
+#' penalized, whether the fit has one or not), and b the functional of
+#' \eqn{\Phi}{Phi}, the instruments have the weights \deqn{q = (P - \alpha
+#' D)\Phi\xi, \quad \xi = (A_+ + \mu I)^{-1}b,}{q = (P - alpha D) Phi xi, xi
+#' = (A_+ + mu I)^(-1) b,} which balance the features of x. The estimate is the
+#' functional of g, "regression alone", and the mean of q times the residuals:
+#' one more step of the same ridge. \eqn{\lambda}{lambda} is the fit's,
+#' \eqn{\mu}{mu} the minimum of its cross-validation, whatever `rule` it had,
+#' but no more than the largest eigenvalue of A, or the one that was given. The
+#' share of theta that a fit with weak instruments keeps plays no part, as
+#' debiasing would undo it.
+#'
+#' Errors are those of the weights of y and of residuals without the row (with
+#' clusters, without the cluster, of those of at most 500 rows; D stays that of
+#' all). They need weights q that exist, which no test can tell: where x has
+#' values beyond those that the instruments make, intervals of level .95 held
+#' the truth in .84 to .93 of samples of 1,000 rows (uniform instruments, x with
+#' normal noise), elsewhere in .92 to .99. A warning of class
+#' `kernmean_warning_weak` says that instruments are weak (F below 3, of either
+#' method); then intervals are wide as a rule, and may yet be wrong.
+#'
+#' @param of The column of x, by name or number, along which derivatives are
+#'   taken; it must be given where there are several.
+#' @param smooth Standard deviations around the rows of `target`, one number or
+#'   one for each column of x, all numeric.
+#' @param clusters Clusters of errors, a value for each row of the fit; `NULL`:
+#'   those of the fit.
 #' @rdname kme_effect
 #' @export
 kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
@@ -230,7 +280,8 @@ debias <- function(s, m, target, mu, clusters) {
     ),
     effective = a, alpha = weights(inverse * b), residuals = residuals,
     edf = ncol(s$h) + sum(s$values * inverse), ess = effective_rows(a),
-    imbalance = c(after = apart(a), before = apart(target * s$root^2), noise = NA)
+    imbalance = c(after = apart(a), before = apart(target * s$root^2),
+                  noise = NA)
   )
 }
 
@@ -245,6 +296,7 @@ left_out <- function(s, inverse, residuals, unit) {
   l <- cbind(s$h, s$l)
   adversary <- drop(l %*% crossprod(l, residuals))
   for (i in split(seq_along(unit), unit)) {
+    if (length(i) > most_left_out) next
     at <- seq_along(i)
     one <- diag(length(i))
     none <- 0 * one
@@ -265,13 +317,17 @@ left_out <- function(s, inverse, residuals, unit) {
   residuals
 }
 
+# Rows of a unit; larger ones take long, and move little more.
+most_left_out <- 500L
+
 fit_lines.kme_effect_iv <- function(x, digits) {
   sub("leave-one-out ridges", paste0(
     "correction ", format_number(x$correct, 3L), ", effective F ",
     format_number(x$strength$F, 3L), ", penalties"
   ), sub("by kernel Riesz", paste0(
-    if (!is.null(x$arguments$of)) paste0("along ", x$arguments$of, " "),
-    "by instrumental-variable"
+    if (!is.null(x$arguments$of)) {
+      paste0("along ", names(block_frame(x$fit, "x")[x$arguments$of]), " ")
+    }, "by instrumental-variable"
   ), fit_lines.kme_effect(x, digits)))
 }
 

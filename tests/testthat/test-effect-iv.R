@@ -68,7 +68,8 @@ slow_system <- function(fit, d) {
       square = t(both) %*% (part$p + part$c) %*% both -
         t(line) %*% cbind(0 * c, z)[of, ],
       right = t(both) %*% (part$p + part$c) %*% (d$y * r)[of] -
-        t(line) %*% left[of], columns = cbind(c, z), plain = plain, free = ncol(c)
+        t(line) %*% left[of],
+      columns = cbind(c, z), plain = plain, free = ncol(c)
     )
   }
 }
@@ -133,7 +134,8 @@ test_that("residuals are those of refits without the row, or the cluster", {
   }
   # Clusters of a fit are left out together.
   clustered <- full_fit(d, clusters = d$id)
-  expect_equal(effect(clustered)$fits, effect(full_fit(d), clusters = d$id)$fits)
+  expect_equal(effect(clustered)$fits,
+               effect(full_fit(d), clusters = d$id)$fits)
 })
 
 test_that("an estimate is the mean of weights and outcomes", {
@@ -334,6 +336,7 @@ test_that("what has no such functional is refused", {
   )))
   two <- quietly(rkhs_iv(cbind(d$x, d$w), d$y, d$z, lambda = 1, mu = 1))
   refused("'of' must be one of", two)
+  expect_output(print(effect(two, of = 2)), "derivative along x2 by")
   level <- quietly(rkhs_iv(factor(d$id %% 3), d$y, d$z, lambda = 1, mu = 1))
   refused("'of' must be a numeric column", level)
   refused("'policy' must", level, policy = \(x) {
