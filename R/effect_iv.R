@@ -85,6 +85,8 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
     min(x$cv$mu[which.min(x$cv$score)], top[top > 0])
   fit <- debias(system, iv_functional(x, task, asked, name), name == "target",
                 mu, clusters)
+  # Weights of differences have the mean 0.
+  if (name != "target") fit$ess <- NA_real_
   label <- \(value) stats::setNames(value, name)
   new_fit(c("kme_effect_iv", "kme_effect"), list(
     coefficients = label(fit$estimate),
