@@ -59,7 +59,7 @@ times <- in_turn(
   }
 )
 least <- apply(times, 1, min)
-# Of each arm: features of all rows and of its own, both turned, and moments.
+# Of both arms: features of all rows and of their own, all turned, and moments.
 flops <- (2 * n * 4 + 2 * n * 2 + n) * m^2
 row("kme_weights()", least[["weights"]],
     share_of(limit, flops, least[["weights"]]))
