@@ -498,16 +498,15 @@ run_application <- function(name) {
 }
 
 run_real <- function(quick) {
-  here <- vapply(applications, function(job) {
+  wanted <- applications[if (quick) 1 else TRUE]
+  here <- vapply(wanted, function(job) {
     nzchar(system.file(package = job$package))
   }, NA)
   if (!all(here)) {
     say("Not shown, as a package is not installed: ",
-        toString(names(applications)[!here]), ".")
+        toString(names(wanted)[!here]), ".")
   }
-  if (any(here)) {
-    do.call(rbind, lapply(names(applications)[here], run_application))
-  }
+  if (any(here)) do.call(rbind, lapply(names(wanted)[here], run_application))
 }
 
 # The run ---------------------------------------------------------------------
