@@ -71,6 +71,8 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_match_free, 6),
   ENTRY(r_log_density, 4),
   ENTRY(r_lower_ends, 3),
+  ENTRY(r_cut_gains, 3),
+  ENTRY(r_segments, 3),
   {NULL, NULL, 0}};
 
 void attribute_visible R_init_kernmean(DllInfo *dll);

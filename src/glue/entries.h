@@ -89,4 +89,7 @@ SEXP r_log_density(SEXP x, SEXP shares, SEXP means, SEXP variances);
 
 SEXP r_lower_ends(SEXP values, SEXP left_out, SEXP rest);
 
+SEXP r_cut_gains(SEXP x, SEXP orders, SEXP least);
+SEXP r_segments(SEXP gram, SEXP least, SEXP most);
+
 #endif
