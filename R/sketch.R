@@ -561,12 +561,13 @@ unfilled <- function(sketch, columns = sketch$columns[
 }
 
 #' @rdname kme_sketch
-#' @param i The names of groups.
+#' @param i The names of groups, or `TRUE` for those that are kept.
 #' @export
 `[.kme_sketch` <- function(x, i) {
   if (missing(i)) {
     return(x)
   }
+  if (is.logical(i) && length(i) == length(x$groups)) i <- x$groups[i]
   at <- match(i, x$groups)
   if (!is.character(i) || anyNA(at) || anyDuplicated(i)) {
     stop_input("'i' must name groups of the sketch (",

@@ -72,7 +72,11 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_log_density, 4),
   ENTRY(r_lower_ends, 3),
   ENTRY(r_cut_gains, 3),
-  ENTRY(r_segments, 3),
+  ENTRY(r_segments, 4),
+  ENTRY(r_day_scores, 2),
+  ENTRY(r_neighbors, 2),
+  ENTRY(r_rank_bets, 3),
+  ENTRY(r_weigh, 4),
   {NULL, NULL, 0}};
 
 void attribute_visible R_init_kernmean(DllInfo *dll);

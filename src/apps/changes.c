@@ -1,32 +1,28 @@
 #include "apps/changes.h"
 #include "core/isa.h"
 #include "core/scratch.h"
+#include "core/shrunk.h"
 
 #include <math.h>
 #include <string.h>
 
 /*
- * Gains: S = sum d d' / (n - 1) over differences of neighbors d / sqrt(2), of which jumps are few;
- * the metric is L L' = (1 - rho) S + rho I, Ledoit and Wolf's rho with the identity as target
- * (J. Multivariate Anal. 88, 2004), that of bins which differ by independent rows alone; with sums
- * c_t of the first t bins a cut gains |L^{-1} c_t|^2 n / (t (n - t)). 2 n r^2 + r^3 / 3 flops an
- * order. Segments: dynamic programming, n^2 most / 2 steps.
+ * Gains: S of the differences of neighbors / sqrt(2), of which jumps are few, is shrunk to the
+ * identity (core/shrunk.h), L L'; with sums c_t of the first t bins a cut gains
+ * |L^{-1} c_t|^2 n / (t (n - t)). 2 n r^2 + r^3 / 3 flops an order. Segments: dynamic programming,
+ * n^2 most / 2 steps.
  */
 
 enum { WORKERS = 32, PANEL = 64 };
 
-static const double least_shrinkage = 0.05;
-
 typedef struct {
-  double *metric;     /* r x r, then its lower Cholesky factor */
-  double *difference; /* r */
-  double *sums;       /* n x r */
+  double *metric; /* r x r, then its lower Cholesky factor */
+  double *sums;   /* n x r, before that differences, r x (n - 1) */
 } room;
 
 static size_t lay_out(room *own, size_t n, size_t r, double *work) {
   km_scratch scratch = {work, 0};
   own->metric = take(&scratch, r * r);
-  own->difference = take(&scratch, r);
   own->sums = take(&scratch, n * r);
   return scratch.used;
 }
@@ -36,56 +32,18 @@ size_t km_cut_gains_work(size_t n, size_t r, size_t count) {
   return smaller(WORKERS, count) * lay_out(&own, n, r, NULL);
 }
 
-/* The lower half of (1 - rho) S + rho I. */
-static void find_metric(const km_cuts *cuts, const int *order, const room *own) {
-  const size_t r = cuts->r;
-  const double h = (double) (cuts->n - 1);
+static void take_difference(size_t r, const double *now, const double *before, double *d) {
   const double half = sqrt(0.5);
-  double *s = own->metric, *d = own->difference, fourth = 0, square = 0, trace = 0;
-  memset(s, 0, r * r * sizeof *s);
-  for (size_t t = 1; t < cuts->n; t++) {
-    const double *now = cuts->x + r * (size_t) (order[t] - 1);
-    const double *before = cuts->x + r * (size_t) (order[t - 1] - 1);
-    double norm2 = 0;
-    for (size_t i = 0; i < r; i++) {
-      d[i] = (now[i] - before[i]) * half;
-      norm2 += d[i] * d[i];
-    }
-    fourth += norm2 * norm2;
-    for (size_t j = 0; j < r; j++) {
-      const double times = d[j];
-      double *column = s + j * r;
-      SIMD
-      for (size_t i = j; i < r; i++) column[i] += times * d[i];
-    }
-  }
-  for (size_t j = 0; j < r; j++)
-    for (size_t i = j; i < r; i++) {
-      const double value = s[i + j * r] /= h;
-      square += (i > j ? 2 : 1) * value * value;
-      if (i == j) trace += value;
-    }
-  const double apart = (fourth / h - square) / h;
-  const double rho = fmin(1, fmax(least_shrinkage, apart / (square - 2 * trace + (double) r)));
-  for (size_t j = 0; j < r; j++) {
-    for (size_t i = j; i < r; i++) s[i + j * r] *= 1 - rho;
-    s[j + j * r] += rho;
-  }
+  for (size_t i = 0; i < r; i++) d[i] = (now[i] - before[i]) * half;
 }
 
-/* Eigenvalues are rho at least. */
-static void factor_metric(size_t r, double *l) {
-  for (size_t j = 0; j < r; j++) {
-    const double root = sqrt(l[j + j * r]);
-    for (size_t i = j; i < r; i++) l[i + j * r] /= root;
-    for (size_t k = j + 1; k < r; k++) {
-      const double times = l[k + j * r];
-      double *column = l + k * r;
-      const double *first = l + j * r;
-      SIMD
-      for (size_t i = k; i < r; i++) column[i] -= times * first[i];
-    }
-  }
+static void find_metric(const km_cuts *cuts, const int *order, const room *own) {
+  const size_t r = cuts->r, count = cuts->n - 1;
+  for (size_t t = 0; t < count; t++)
+    take_difference(r, cuts->x + r * (size_t) (order[t + 1] - 1),
+                    cuts->x + r * (size_t) (order[t] - 1), own->sums + t * r);
+  const double rho = km_shrunk_moments(count, r, own->sums, (double) count, own->metric);
+  km_factor_shrunk(r, rho, own->metric);
 }
 
 static void add_up(const km_cuts *cuts, const int *order, double *sums) {
@@ -100,7 +58,6 @@ static void add_up(const km_cuts *cuts, const int *order, double *sums) {
 static void find_gains(const km_cuts *cuts, const int *order, const room *own, double *gains) {
   const size_t n = cuts->n, r = cuts->r, m = n - 1;
   find_metric(cuts, order, own);
-  factor_metric(r, own->metric);
   add_up(cuts, order, own->sums);
   memset(gains, 0, m * sizeof *gains);
   for (size_t j = 0; j < r; j++) {
@@ -148,17 +105,37 @@ void km_cut_gains(const km_cuts *cuts, double *gains, double *work, km_poll poll
   }
 }
 
-/* For each j backwards from it, work_i: the sum of gram_si over s = i + 1 .. j. */
-void km_segment_costs(size_t n, const double *gram, double *costs, double *work) {
+/* --- Segments ---------------------------------------------------------------- */
+
+size_t km_segment_costs_work(size_t n, size_t r) { return 2 * n * r + r * r + n; }
+
+/* For each j backwards from it, before_i: the sum of y_s'y_i over s = i + 1 .. j. */
+void km_segment_costs(size_t n, size_t r, const double *x, size_t count, const int *cuts,
+                      double *costs, double *work) {
+  double *y = work, *d = y + n * r, *s = d + n * r, *before = s + r * r;
+  size_t next = 0, differences = 0;
+  for (size_t t = 1; t < n; t++) {
+    const int apart = next < count && (size_t) cuts[next] == t;
+    next += (size_t) apart;
+    if (!apart) take_difference(r, x + t * r, x + (t - 1) * r, d + r * differences++);
+  }
+  const double rho = km_shrunk_moments(differences, r, d, (double) differences, s);
+  km_factor_shrunk(r, rho, s);
+  memcpy(y, x, n * r * sizeof *y);
+  km_whiten(n, r, s, y);
   memset(costs, 0, n * n * sizeof *costs);
-  memset(work, 0, n * sizeof *work);
+  memset(before, 0, n * sizeof *before);
   for (size_t j = 0; j < n; j++) {
     double squares = 0, all = 0;
     for (size_t i = j + 1; i-- > 0;) {
-      const double own = gram[i + i * n];
-      if (i < j) work[i] += gram[i + j * n];
+      double inner = 0, own = 0;
+      for (size_t l = 0; l < r; l++) {
+        inner += y[l + i * r] * y[l + j * r];
+        own += y[l + i * r] * y[l + i * r];
+      }
+      if (i < j) before[i] += inner;
       squares += own;
-      all += own + 2 * work[i];
+      all += own + 2 * before[i];
       costs[i + j * n] = squares - all / (double) (j - i + 1);
     }
   }

@@ -22,9 +22,14 @@ typedef struct {
 size_t km_cut_gains_work(size_t n, size_t r, size_t count);
 void km_cut_gains(const km_cuts *cuts, double *gains, double *work, km_poll poll);
 
-/* costs_ij: the squared distances of bins i .. j from their mean. gram: n x n, inner products of
-   bins; costs: n x n, 0 below the diagonal; work: n. */
-void km_segment_costs(size_t n, const double *gram, double *costs, double *work);
+/*
+ * costs_ij: the squared distances of bins i .. j from their mean, in a metric made of the
+ * differences of neighbors but for those at `count` cuts, the last bins before them (from 1 on).
+ * x: r x n, of mean 0; costs: n x n, 0 below the diagonal.
+ */
+size_t km_segment_costs_work(size_t n, size_t r);
+void km_segment_costs(size_t n, size_t r, const double *x, size_t count, const int *cuts,
+                      double *costs, double *work);
 
 /*
  * The least total cost of 1, ..., `most` segments of at least `least` bins each, INFINITY where

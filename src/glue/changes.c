@@ -16,17 +16,20 @@ SEXP r_cut_gains(SEXP x, SEXP orders, SEXP least) {
   return gains;
 }
 
-/* list(totals, last). gram: n x n, of bins; at least `least` of them in each of up to `most`. */
-SEXP r_segments(SEXP gram, SEXP least, SEXP most) {
+/* list(totals, last). x: r x n; cuts: known ones; at least `least` bins in each of up to `most`
+   segments. */
+SEXP r_segments(SEXP x, SEXP cuts, SEXP least, SEXP most) {
   const char *names[] = {"totals", "last", ""};
-  const size_t n = glue_order(gram, "gram"), count = (size_t) Rf_asInteger(most);
+  const double *bins = glue_matrix(x, "x");
+  const size_t r = (size_t) Rf_nrows(x), n = (size_t) Rf_ncols(x);
+  const size_t known = (size_t) XLENGTH(cuts), count = (size_t) Rf_asInteger(most);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
   SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) count));
   SET_VECTOR_ELT(out, 1, Rf_allocMatrix(INTSXP, (int) n, (int) count));
-  double *costs = glue_scratch(n * n), *work = glue_scratch(2 * n);
-  km_segment_costs(n, glue_matrix(gram, "gram"), costs, work);
+  double *costs = glue_scratch(n * n), *work = glue_scratch(km_segment_costs_work(n, r));
+  km_segment_costs(n, r, bins, known, glue_codes(cuts, known, 1, (int) n, "cuts"), costs, work);
   km_segments(n, costs, (size_t) Rf_asInteger(least), count, REAL(VECTOR_ELT(out, 0)),
-              INTEGER(VECTOR_ELT(out, 1)), work, glue_poll);
+              INTEGER(VECTOR_ELT(out, 1)), glue_scratch(2 * n), glue_poll);
   UNPROTECT(1);
   return out;
 }

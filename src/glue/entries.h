@@ -90,6 +90,12 @@ SEXP r_log_density(SEXP x, SEXP shares, SEXP means, SEXP variances);
 SEXP r_lower_ends(SEXP values, SEXP left_out, SEXP rest);
 
 SEXP r_cut_gains(SEXP x, SEXP orders, SEXP least);
-SEXP r_segments(SEXP gram, SEXP least, SEXP most);
+SEXP r_segments(SEXP x, SEXP cuts, SEXP least, SEXP most);
+
+SEXP r_day_scores(SEXP x, SEXP noise);
+SEXP r_neighbors(SEXP x, SEXP ends);
+
+SEXP r_rank_bets(SEXP ranks, SEXP of, SEXP k);
+SEXP r_weigh(SEXP logs, SEXP start, SEXP count, SEXP scores);
 
 #endif
