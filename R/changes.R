@@ -1,3 +1,86 @@
+#' Changes in a stream
+#'
+#' When did a stream change? Segments of time with a p-value of "no change", and
+#' sets of times that hold each change.
+#'
+#' Bins of time (days, batches) are points as in [kme_monitor()], in up to
+#' `directions` whitened directions of the features of all rows. The metric is
+#' made of differences of neighboring bins within segments, which no change
+#' makes large, shrunk to the identity; bins within a segment are unlike by what
+#' days do. The cost of bins i to j is the sum of their squared distances from
+#' their mean.
+#'
+#' @section Cuts:
+#' Dynamic programming has the least cost of 1, ..., `max` segments of at least
+#' `min` bins. Their number has the least sum of cost and penalty, whose
+#' constants are from the data: costs of many segments (`max`/2 and more) are
+#' regressed on \eqn{\log{T-1 \choose D-1}}{log choose(T - 1, D - 1)} and D, and
+#' the penalty is -2 times the two slopes (Arlot, Celisse and Harchaoui). Below
+#' 24 bins the rule has too little to go by.
+#'
+#' The p-value of "no change" is that of the largest gain of one cut under `B`
+#' permutations of all bins, the metric made anew for each: exact if bins are
+#' exchangeable. Above `alpha` there are no cuts; otherwise those of the rule,
+#' or the best single one where it has none. Each cut is tested in the same way
+#' among the bins of its two segments, given the cuts beside it, and p-values
+#' adjusted by Holm's method. The set of a cut holds the positions which the
+#' best one does not gain on by an amount that is among the largest 1 - `level`
+#' under permutations on either side of them: of a single change it holds the
+#' right one with probability `level` at least.
+#'
+#' Bins that are like their neighbors within segments, against permutations, are
+#' a warning of class `kernmean_warning_order`: "no change" is rejected too
+#' often then.
+#'
+#' @param x A [kme_sketch()] with second moments and a group for each bin, in
+#'   the order of time, at least 8.
+#' @param ... Must be empty.
+#' @param B Number of permutations.
+#' @param alpha The level of "no change".
+#' @param min,max The least number of bins of a segment, and the most segments
+#'   that are tried, T/4 at most of T bins.
+#' @param level The probability that a set holds a change.
+#' @param directions Number of directions, at most.
+#' @param progress Show how far it is?
+#' @return An object of class `kme_changes`, a list with
+#' \item{cuts}{a data frame with a row for each change: `cut`, the first bin
+#'   after it, `p.value`, `p.adjusted`, and the ends of its set, `from` and
+#'   `to`, first bins after it}
+#' \item{sets}{for each cut the numbers of the last bins before it}
+#' \item{segment}{a factor with the names of the bins, also `predict()`}
+#' \item{p.value, rule}{of "no change"; cuts of the rule, whatever the p-value}
+#' \item{neighbors}{the z of squared distances of neighbors, negative where they
+#'   are alike}
+#' \item{n, bins}{their number, and what `update()` goes on with}
+#' \item{B, level, directions, arguments}{as asked for}
+#' `x[predict(fit) == 1]` is the sketch of the first segment, for [mmd_test()]
+#' with a second one. `plot()` draws the bins along the axis on which segments
+#' differ most, with cuts and sets.
+#' @details Time O(B T r^2) for T bins and r directions, and for sets, of 99
+#' permutations a position, as much for each hundredth of B T; dynamic
+#' programming takes \eqn{T^2 max}{T^2 max} steps.
+#' @references
+#' Arlot, S., Celisse, A. and Harchaoui, Z. (2019). A kernel multiple
+#' change-point algorithm via model selection. *Journal of Machine Learning
+#' Research* 20(162), 1--56.
+#' @seealso [glossary]; [kme_monitor()] for what goes on; [mmd_test.kme_sketch]
+#' @examples
+#' # Forty days; from the 21st to the 30th time has come apart from size.
+#' set.seed(1)
+#' one_day <- function(day, apart) {
+#'   size <- rnorm(400, mean = rnorm(1, sd = 0.1))
+#'   other <- ifelse(runif(400) < apart, rnorm(400), size)
+#'   data.frame(day, size, time = 0.8 * other + rnorm(400, sd = 0.6))
+#' }
+#' days <- format(as.Date("2026-03-01") + 0:39)
+#' apart <- rep(c(0, 0.3, 0), c(20, 10, 10))
+#' rows <- do.call(rbind, Map(one_day, days, apart))
+#' sketch <- kme_sketch(rows, kme_landmarks(rows[-1], 60), groups = "day",
+#'                      moments = 2)
+#' fit <- kme_changes(sketch, B = 199)
+#' fit
+#' plot(fit)
+#' table(predict(fit))
 #' @export
 kme_changes <- function(x, ..., B = 999, alpha = 0.05, min = 2, max = 15,
                         level = 0.9, directions = 40,

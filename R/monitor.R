@@ -1,3 +1,178 @@
+#' Monitors of streams
+#'
+#' Is today unlike the days before? Evidence that may be looked at every day,
+#' from a [kme_sketch()] of each day, and the columns that moved.
+#'
+#' The unit is a day (a batch, a run), because days differ harmlessly by more
+#' than their rows explain: a test of today's rows against last month's alarms
+#' again and again. Of each day the mean \eqn{\mu_d}{mu_d} of its rows' features
+#' is kept. Days are judged by ranks among days, so that no law of a day has to
+#' be known; the kernel and second moments only choose the units to look in,
+#' directions of little variance, where columns show that have come apart.
+#'
+#' @section One stream:
+#' H0: days to come are exchangeable with those of the reference, whatever a day
+#' is like. With the covariance \eqn{C = V\Lambda V'}{C = V L V'} of the rows of
+#' all days so far, of features, \eqn{x_d = \sqrt{\bar n}\Lambda^{-1/2}V'\mu_d}{
+#' x_d = sqrt(n) L^{-1/2} V' mu_d} in up to `directions` directions. The
+#' distance \eqn{T_d}{T_d} of a day is that of Mahalanobis from the three
+#' quarters of days that lie closest together (concentration steps from
+#' coordinate medians), itself left out, with their covariance shrunk to the
+#' identity, which is what independent rows make. It is a symmetric function of
+#' the days: today's rank j among t days, 1 for the farthest, has the p-value
+#' j/t exactly, and ranks of different days are independent. `tail` is how far
+#' out a single day is, by a t law of the logarithms of distances from all other
+#' days: approximate.
+#'
+#' Besides, each functional of the columns gives two ranks, high and low, and
+#' what the landmarks lose of a day one. Functionals are means, spreads and (of
+#' up to ten columns) covariances of the columns, and shares of levels, from
+#' ridge regressions at the landmarks; those that landmarks, each left out, tell
+#' with an \eqn{R^2}{R^2} below 0.9 are dropped with a warning.
+#'
+#' @section Evidence: Bets on the ranks pay, if a change began k days ago,
+#' \eqn{(1-\delta)(t/k)1\{j \le k\} + \delta}{(1 - delta) (t/k) 1(j <= k) +
+#' delta} with \eqn{\delta}{delta} = 0.05, 0.2, 0.5, and \eqn{t\{(j/t)^\epsilon
+#' - ((j-1)/t)^\epsilon\}}{t ((j/t)^e - ((j - 1)/t)^e)} with \eqn{\epsilon}{e} =
+#' 0.2, 0.5: 1 on average without a change. With M_c the mean of the five
+#' products since day c, the evidence of a score is
+#' \deqn{E_t = \sum_{c \le t} \frac{M_c}{c(c+1)} + \frac1{t+1},}{
+#' E_t = sum_c M_c/(c (c + 1)) + 1/(t + 1),}
+#' c counted from the first day that is judged: a martingale, of which Ville's
+#' inequality bounds the chance of ever reaching \eqn{1/\alpha}{1/alpha}. The
+#' distance has weight 1/2, the other scores share 1/2, and the largest weighted
+#' evidence counts. Alarm at \eqn{1/\alpha}{1/alpha}: the chance of a false one
+#' is at most `alpha`, for ever. With `horizon = A` alarm where \eqn{\sum_c
+#' M_c}{sum_c M_c}, so weighted, reaches A: again and again, and the chance of a
+#' false alarm within the first T days is at most T/A. A day pays at most t, so
+#' that with 30 days of reference no alarm comes before the second day. `since`
+#' is the day c that has most of the evidence.
+#'
+#' @section Two streams:
+#' With `y` H0 is that on each day both have one law, whatever it is that day
+#' (two arms, a canary beside what runs): rows are the unit, independent given
+#' the day. A bet a that was chosen before the day makes of \eqn{n_x}{n_x} and
+#' \eqn{n_y}{n_y} rows, h the fewer of them, at least
+#' \deqn{\exp\{h a'(\bar x - \bar y) - \kappa h^2(a'M_xa/n_x^2 +
+#' a'M_ya/n_y^2)\},}{
+#' exp(h a'(x - y) - kappa h^2 (a'M_x a/n_x^2 + a'M_y a/n_y^2)),}
+#' M the sums of squares about the mean of earlier days, by \eqn{1 + y \ge
+#' \exp(y - \kappa y^2)}{1 + y >= exp(y - kappa y^2)} for \eqn{|y| \le b <
+#' 1}{|y| <= b < 1} with \eqn{\kappa = -(\log(1-b)+b)/b^2}{
+#' kappa = -(log(1 - b) + b)/b^2}: not asymptotic. Bets are axes of most variance and the difference so
+#' far. It takes a kernel that is bounded ([kernel_rbf()], [kernel_laplace()],
+#' [kernel_matern()], factors) and no weights. On the first day there are no
+#' bets.
+#'
+#' @section Days that are not as they should be: A day that is missing is passed
+#' over: days need not follow each other, only come in their order. Rows that
+#' come late for a day that was judged, and a day that comes twice, are an error
+#' that names the day; a day of two files is one sketch of both. A new column is
+#' ignored, as [kme_sketch()] reads the columns of the landmarks by name, and
+#' one that is gone is its error. So is a level of a factor that the landmarks
+#' do not know: to go on, make landmarks of rows that have it, and a new
+#' reference. A day of which the landmarks lose much more than of others is a
+#' warning (class `kernmean_warning_projection`). A reference whose days are
+#' like their neighbors, as with a trend, is one of class
+#' `kernmean_warning_order`: alarms may be false then. Days of the week among
+#' the reference make ranks a little conservative.
+#'
+#' @section Day by day:
+#' A monitor is a plain list; nothing is random. A job of every night:
+#' \preformatted{library(kernmean)
+#' m <- readRDS("monitor.rds")
+#' day <- as.character(Sys.Date() - 1)
+#' rows <- read.csv(file.path("logs", paste0(day, ".csv"))) |> cbind(day)
+#' m <- update(m, rows, groups = "day"); saveRDS(m, "monitor.rds")
+#' if (tail(m$table$alarm, 1)) print(summary(m))}
+#' The reference before it, of a folder with a file for each day:
+#' \preformatted{read <- \\(path) cbind(read.csv(path), day = sub("[.]csv$", "",
+#'                                                     basename(path)))
+#' past <- kme_sketch(list.files("logs", full.names = TRUE), landmarks,
+#'                    groups = "day", read = read, moments = 2)
+#' saveRDS(kme_monitor(past), "monitor.rds")}
+#' Of a query, `groups` names a column of it. Groups are in the order of time if
+#' they are dates such as 2026-03-31; others `x[c("Mon", "Tue")]` puts in order.
+#'
+#' @param x A [kme_sketch()] with second moments and a group for each day, in
+#'   the order of time. Of `update()`: such a sketch of the days to be judged,
+#'   on the same landmarks, or rows, which are sketched.
+#' @param y `NULL`, or the sketch (or rows) of a second stream for the same
+#'   days.
+#' @param ... Must be empty; in `update()` with rows arguments of
+#'   [kme_sketch()], as `groups`.
+#' @param reference The first days that are the reference: how many, or their
+#'   names; at least 8. `NULL` takes all of `x`. The others are judged one after
+#'   the other.
+#' @param alpha The chance of a false alarm, for ever.
+#' @param horizon `NULL`, or a number of days, in place of `alpha`.
+#' @param directions Number of directions, at most.
+#' @param columns Are functionals of the columns watched beside the distance?
+#' @param object A monitor.
+#' @param restart Begin a new claim, with evidence 1 and its own `alpha`? Days
+#'   so far become the reference, but those from `since` on if there was an
+#'   alarm.
+#' @return An object of class `kme_monitor`, a list with
+#' \item{table}{a data frame with a row for each judged day: `day`, `n` (of two
+#'   streams the fewer rows), `distance` (\eqn{\sqrt{T_d}}{sqrt(T_d)}; of two
+#'   streams the MMD), `rank`, `of`, `p.value`, `tail` (`NA` for two streams),
+#'   `evidence`, `log10` of it, `run`, `since`, `alarm`, `lost` (the share of
+#'   mean k(x, x) that the landmarks lose), `claim`, and the z of each
+#'   functional: from the median of the days kept, in units of their mad; of two
+#'   streams in standard deviations of the difference}
+#' \item{days}{`each`, a data frame of all days, `means`, their features, and
+#'   `total`, sums over all rows}
+#' \item{functionals}{`start`, `slope` and `table` of the functionals, and the
+#'   `missing` ones}
+#' \item{evidence}{the capital of the bets, as logarithms}
+#' \item{landmarks, reference, claims, limit, repeated, directions, streams,
+#'   seen, judged, usual, path}{what it goes on with}
+#' `as.data.frame()` is the table. `summary(m, day)` has the functionals of a
+#' day in the units of the columns, the largest z first. `plot(m, type)` draws
+#' `"evidence"`, the distance of the `"days"`, or the z of the `"columns"`
+#' (`day`).
+#' @details A day takes an eigendecomposition of an r by r matrix, r the rank of
+#' the landmarks, and O(t r) for t days; reading its rows takes far longer.
+#' Memory: \eqn{8 r^2}{8 r^2} bytes, 8 r and 40 for each score a day.
+#' @references
+#' Vovk, V. (2021). Testing randomness online. *Statistical Science* 36(4),
+#' 595--611. \doi{10.1214/20-STS817}
+#'
+#' Rousseeuw, P. J. and van Driessen, K. (1999). A fast algorithm for the
+#' minimum covariance determinant estimator. *Technometrics* 41(3), 212--223.
+#' \doi{10.1080/00401706.1999.10485670}
+#'
+#' Ledoit, O. and Wolf, M. (2004). A well-conditioned estimator for
+#' large-dimensional covariance matrices. *Journal of Multivariate Analysis*
+#' 88(2), 365--411. \doi{10.1016/S0047-259X(03)00096-4}
+#'
+#' Fan, X., Grama, I. and Liu, Q. (2015). Exponential inequalities for
+#' martingales with applications. *Electronic Journal of Probability* 20, 1--22
+#' (the bound of 1 + y). \doi{10.1214/EJP.v20-3496}
+#' @seealso [glossary]; [kme_changes()] for what is over; [kme_sketch()];
+#'   `vignette("streams")`.
+#' @examples
+#' # Thirty days of a service, and ten more; on the last six time has come apart
+#' # from size for a third of the rows.
+#' set.seed(1)
+#' one_day <- function(day, apart = 0) {
+#'   size <- rnorm(400, mean = rnorm(1, sd = 0.1))
+#'   other <- ifelse(runif(400) < apart, rnorm(400), size)
+#'   data.frame(day, size, time = 0.8 * other + rnorm(400, sd = 0.6))
+#' }
+#' days <- format(as.Date("2026-03-01") + 0:39)
+#' rows <- do.call(rbind, Map(one_day, days, rep(c(0, 0.3), c(34, 6))))
+#' landmarks <- kme_landmarks(rows[-1], 60)
+#' sketch <- kme_sketch(rows, landmarks, groups = "day", moments = 2)
+#' m <- kme_monitor(sketch, reference = 30)
+#' m
+#' summary(m)
+#' plot(m)
+#' plot(m, "columns")
+#'
+#' # One more day, of rows
+#' m <- update(m, one_day("2026-04-10", 0.3), groups = "day")
+#' tail(as.data.frame(m)[c("day", "rank", "evidence", "since", "alarm")], 2)
 #' @export
 kme_monitor <- function(x, y = NULL, ..., reference = NULL, alpha = 0.05,
                         horizon = NULL, directions = 40, columns = TRUE) {
