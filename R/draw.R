@@ -90,8 +90,8 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #' Others: [plot.rkhs_iv()], [mmd_pairwise()], [mmd_gof()], [hsic_test()],
 #' [gram()], [kme_landmarks()], [kme_sketch()], [kme_monitor()],
 #' [kme_changes()]. Of more than 2,000 points an even share is drawn, of groups
-#' twelve are named. Points and lines that are added to a plot of one figure fall
-#' into place. Of sketches the landmarks stand for the points.
+#' twelve are named. Points and lines that are added to a plot of one figure
+#' fall into place. Of sketches the landmarks stand for the points.
 #'
 #' @param x,object A fit, a test, a gram or landmarks.
 #' @param ... The `type` and what else the picture takes. For `plot()` also

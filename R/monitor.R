@@ -59,10 +59,10 @@
 #' M the sums of squares about the mean of earlier days, by \eqn{1 + y \ge
 #' \exp(y - \kappa y^2)}{1 + y >= exp(y - kappa y^2)} for \eqn{|y| \le b <
 #' 1}{|y| <= b < 1} with \eqn{\kappa = -(\log(1-b)+b)/b^2}{
-#' kappa = -(log(1 - b) + b)/b^2}: not asymptotic. Bets are axes of most variance and the difference so
-#' far. It takes a kernel that is bounded ([kernel_rbf()], [kernel_laplace()],
-#' [kernel_matern()], factors) and no weights. On the first day there are no
-#' bets.
+#' kappa = -(log(1 - b) + b)/b^2}: not asymptotic. Bets are axes of most variance
+#' and the difference so far. It takes a kernel that is bounded ([kernel_rbf()],
+#' [kernel_laplace()], [kernel_matern()], factors) and no weights. On the first
+#' day there are no bets.
 #'
 #' @section Days that are not as they should be: A day that is missing is passed
 #' over: days need not follow each other, only come in their order. Rows that

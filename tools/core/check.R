@@ -3,7 +3,7 @@
 #
 #   Rscript tools/core/check.R OUTPUT...
 #
-# (What statistics.c prints: check_statistics.R.)
+# (What statistics.c and streams.c print: check_statistics.R, check_streams.R)
 #
 # Errors are taken relative to the largest value of a result. Those of sums and
 # products are a few eps on the scale of their terms: `close` is 20 times the
@@ -530,6 +530,7 @@ check_complete <- function(root) {
 
 args <- commandArgs(FALSE)
 source(file.path(dirname(script), "check_statistics.R"))
+source(file.path(dirname(script), "check_streams.R"))
 missing <- check_complete(root)
 if (length(missing) > 0) cat("never called by the driver:", missing, "\n")
 bad <- length(missing) > 0
@@ -540,6 +541,7 @@ for (file in commandArgs(TRUE)) {
   check_factors()
   check_spectra()
   check_statistics()
+  check_streams()
   lost <- if (length(state$unseen) > 0) paste("not checked:", state$unseen)
   for (line in c(state$failed, lost)) cat(line, "\n")
   if (length(c(state$failed, lost)) > 0) bad <- TRUE

@@ -152,7 +152,7 @@ int main(int count, char **arguments) {
   must(km_threads(0) == 1, "more than one thread for no work");
   must(km_threads(1e12) <= km_thread_limit(), "more threads than the limit");
   void (*sections[])(void) = {run_basics,  run_grams,      run_factors,
-                              run_spectra, run_statistics, run_scratch};
+                              run_spectra, run_statistics, run_streams, run_scratch};
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
     sections[i]();
     release();

@@ -44,6 +44,7 @@ void run_grams(void);
 void run_factors(void);
 void run_spectra(void);
 void run_statistics(void);
+void run_streams(void);
 void run_scratch(void);
 
 #endif
