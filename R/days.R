@@ -120,7 +120,7 @@ read_functionals <- function(landmarks) {
   u <- cross(units$basis, features - units$center)
   mean <- colMeans(targets$values)
   y <- targets$values - rep(mean, each = m)
-  slope <- product(u, y) / (m + ridge)
+  slope <- product(u, y) / (m + if (exact) 0 else ridge)
   slip <- if (exact) 1 else 1 - 1 / m - colSums(u^2) / (m + ridge)
   left <- colSums(((y - cross(u, slope)) / slip)^2)
   seen <- left <= (1 - least_seen) * colSums(y^2)

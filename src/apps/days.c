@@ -10,10 +10,10 @@
 /*
  * Scores: concentration steps (Rousseeuw and van Driessen, Technometrics 41, 1999) from distances
  * to coordinate medians in units of max(1, mad), with the metric of core/shrunk.h. With S = V
- * diag(s) V' of the h kept days, a day of noise b is judged by (1 - rho) S + (rho + b - 1) I, whose
- * eigenvalues are b / 2 at least; without a kept day S is (h - 1)/(h - 2) S less a term of rank one
- * (Sherman and Morrison). 6 (n r^2 + some 10 r^3) flops, r (n + 4 r) doubles and more for
- * eigenvectors.
+ * diag(s) V' of the h kept days, a day of noise b is judged by (1 - rho) S + (rho + b - 1) I, with
+ * eigenvalues of b min(1/2, rho + (1 - b)_+) at least, no limit where b = 1; without a kept day S
+ * is (h - 1)/(h - 2) S less a term of rank one (Sherman and Morrison). 6 (n r^2 + some 10 r^3)
+ * flops, r (2 n + 2 r) doubles and what eigenvectors take.
  */
 
 enum { STEPS = 4 };
@@ -116,11 +116,12 @@ static km_status find_metric(scoring *a, km_poll poll) {
 
 /* a->y: squares along the eigenvectors; times: of S. */
 static double distance(const scoring *a, double noise, double times) {
+  const double floor = noise * fmin(0.5, a->rho + fmax(0, 1 - noise));
   double sum = 0;
   for (size_t j = 0; j < a->r; j++) {
     const double variance =
       (1 - a->rho) * times * fmax(a->values[j], 0) + (a->rho + noise - 1);
-    sum += a->y[j] / fmax(variance, noise / 2);
+    sum += a->y[j] / fmax(variance, floor);
   }
   return sum;
 }
@@ -217,8 +218,6 @@ km_status km_day_scores(const km_days *days, double *distances, double *outlying
 
 /* --- Neighbors --------------------------------------------------------------- */
 
-size_t km_neighbors_work(size_t n, size_t r) { return n * r + r * r + n; }
-
 static double squared_distance(size_t r, const double *a, const double *b) {
   double sum = 0;
   for (size_t j = 0; j < r; j++) sum += (a[j] - b[j]) * (a[j] - b[j]);
@@ -251,28 +250,12 @@ static void add_segment(size_t m, size_t r, const double *y, double *rows, doubl
   sums[1] += square / n + 2 * (stars - square) / (n * (n - 1)) + apart - mean * mean;
 }
 
-double km_neighbors(size_t n, size_t r, const double *x, size_t count, const int *ends,
-                    double *work) {
-  double *y = work, *s = y + n * r, *rows = s + r * r, sums[2] = {0, 0};
-  memcpy(y, x, n * r * sizeof *y);
+double km_neighbors(size_t r, const double *x, size_t count, const int *ends, double *work) {
+  double sums[2] = {0, 0};
   size_t first = 0;
   for (size_t segment = 0; segment < count; segment++) {
     const size_t end = (size_t) ends[segment];
-    for (size_t j = 0; j < r; j++) {
-      double mean = 0;
-      for (size_t t = first; t < end; t++) mean += y[j + t * r];
-      mean /= (double) (end - first);
-      for (size_t t = first; t < end; t++) y[j + t * r] -= mean;
-    }
-    first = end;
-  }
-  const double rho = km_shrunk_moments(n, r, y, (double) (n - count), s);
-  km_factor_shrunk(r, rho, s);
-  km_whiten(n, r, s, y);
-  first = 0;
-  for (size_t segment = 0; segment < count; segment++) {
-    const size_t end = (size_t) ends[segment];
-    add_segment(end - first, r, y + first * r, rows, sums);
+    add_segment(end - first, r, x + first * r, work, sums);
     first = end;
   }
   return sums[1] > 0 ? sums[0] / sqrt(sums[1]) : 0;

@@ -28,12 +28,9 @@ km_status km_day_scores(const km_days *days, double *distances, double *outlying
                         double *work, int *iwork, km_poll poll);
 
 /*
- * The z of sum |y_t - y_{t-1}|^2 within segments, by its mean and variance over all permutations
- * within them; y: x in the metric of its deviations from the means of segments. x: r x n; ends:
- * count, where each segment ends, the last n.
+ * The z of sum |x_t - x_{t-1}|^2 within segments, by its mean and variance over all permutations
+ * within them. x: r x n; ends: count, where each segment ends, the last n; work: n.
  */
-size_t km_neighbors_work(size_t n, size_t r);
-double km_neighbors(size_t n, size_t r, const double *x, size_t count, const int *ends,
-                    double *work);
+double km_neighbors(size_t r, const double *x, size_t count, const int *ends, double *work);
 
 #endif

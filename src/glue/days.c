@@ -27,6 +27,5 @@ SEXP r_neighbors(SEXP x, SEXP ends) {
   const size_t count = (size_t) XLENGTH(ends);
   const double *points = glue_matrix(x, "x");
   const int *last = glue_codes(ends, count, 1, (int) n, "ends");
-  double *work = glue_scratch(km_neighbors_work(n, r));
-  return Rf_ScalarReal(km_neighbors(n, r, points, count, last, work));
+  return Rf_ScalarReal(km_neighbors(r, points, count, last, glue_scratch(n)));
 }

@@ -17,6 +17,12 @@ check_shrinkage <- function() {
   check("whitened", t(x %*% solve(root)), 1e-12)
 }
 
+# Eigenvalues for a day of this noise, not less than about half of it.
+day_values <- function(values, rho, noise) {
+  pmax((1 - rho) * values + rho + noise - 1,
+       noise * min(0.5, rho + max(0, 1 - noise)))
+}
+
 # The distance of day t from the days kept, itself left out.
 day_distance <- function(x, noise, t, kept) {
   rho <- shrunk(x[kept, ])$rho
@@ -28,14 +34,14 @@ day_distance <- function(x, noise, t, kept) {
     # The floor under eigenvalues stands before the day is taken away.
     h <- length(kept)
     all <- eigen(stats::cov(x[kept, ]) * (h - 1) / (h - 2), symmetric = TRUE)
-    value <- pmax((1 - rho) * all$values + rho + noise[t] - 1, noise[t] / 2)
+    value <- day_values(all$values, rho, noise[t])
     a <- all$vectors %*% (t(all$vectors) * value)
     away <- x[t, ] - colMeans(x[kept, ])
     a <- a - (1 - rho) * h / ((h - 1) * (h - 2)) * tcrossprod(away)
     away <- away * h / (h - 1)
     return(drop(away %*% solve(a, away)))
   }
-  value <- pmax((1 - rho) * pairs$values + rho + noise[t] - 1, noise[t] / 2)
+  value <- day_values(pairs$values, rho, noise[t])
   along <- crossprod(pairs$vectors, x[t, ] - colMeans(x[kept, ]))
   sum(along^2 / value)
 }
@@ -54,8 +60,7 @@ check_days <- function() {
     metric <- shrunk(x[kept, ])
     pairs <- eigen(metric$s, symmetric = TRUE)
     d <- vapply(1:n, \(t) {
-      value <- pmax((1 - metric$rho) * pairs$values + metric$rho + noise[t] - 1,
-                    noise[t] / 2)
+      value <- day_values(pairs$values, metric$rho, noise[t])
       sum(crossprod(pairs$vectors, x[t, ] - colMeans(x[kept, ]))^2 / value)
     }, 1)
   }
@@ -70,13 +75,8 @@ check_days <- function() {
   # By the mean and the variance of random permutations' own formulas: the
   # variance of a sum of steps over all pairs of places.
   segment <- rep(1:3, c(3, 11, 10))
-  means <- rowsum(x, segment) / tabulate(segment)
-  y <- x - means[segment, ]
-  metric <- shrunk(y, numeric(5), n - 3)
-  root <- chol((1 - metric$rho) * metric$s + metric$rho * diag(5))
-  y <- y %*% solve(root)
   moments <- vapply(2:3, \(g) {
-    d <- as.matrix(stats::dist(y[segment == g, ]))^2
+    d <- as.matrix(stats::dist(x[segment == g, ]))^2
     m <- nrow(d)
     steps <- sum(d[cbind(2:m, 1:(m - 1))])
     off <- d[row(d) != col(d)]
@@ -112,7 +112,8 @@ check_evidence <- function() {
                       which.max(made[which.max(run), ]) - 1))
     check(names[2], apply(log(made / apply(made, 1, max)), 2, max))
   }
-  weigh(apply(exp(capital), 2:3, mean), c(0.5, 0.25, 0.25), c("weighed", "lead"))
+  weigh(apply(exp(capital), 2:3, mean), c(0.5, 0.25, 0.25),
+        c("weighed", "lead"))
   weigh(t(apply(exp(capital), 3, mean)), 1, c("weighed_one", "lead_one"))
 }
 

@@ -158,7 +158,6 @@ static size_t spectra_of(size_t most, size_t r) {
   SIZES(noisy_inner_ints, noisy_ints_of(n, m)) \
   SIZES(day_scores, km_day_scores_work(n, m)) \
   SIZES(day_scores_ints, km_day_scores_iwork(n, m)) \
-  SIZES(neighbors, km_neighbors_work(n, m)) \
   SIZES(cut_gains, km_cut_gains_work(n, m, 50)) \
   SIZES(cut_gains_orders, km_cut_gains_work(50, n, m)) \
   SIZES(segment_costs, km_segment_costs_work(n, m)) \

@@ -36,7 +36,7 @@ static void days(void) {
   put("day_distances", distances, DAYS);
   put("day_outlying", &outlying, 1);
   put_ints("day_kept", kept, DAYS);
-  const double z = km_neighbors(DAYS, R, x, 3, ends, room(km_neighbors_work(DAYS, R)));
+  const double z = km_neighbors(R, x, 3, ends, room(DAYS));
   put("day_neighbors", &z, 1);
 }
 

@@ -1,0 +1,168 @@
+# Streams of sketches: false alarms and delays of kme_monitor(), levels of
+# kme_changes(), where days differ harmlessly.
+#
+#   Rscript monitor.R [--reps N] [--seed N] [--out FOLDER] [--quick]
+#
+# Days of 2,000 rows in three columns, time = 0.8 size + 0.4 queue + noise, seen
+# by 100 landmarks; day effects of sd 0.06 in each column ("day"), the same as
+# 0.02 for days of 20,000 rows. 30 days are the reference. Rows of the table:
+# what is done, the law of the days, and over streams the share with an alarm
+# (at alpha = 0.05) and the median delay in days. --quick repeats a few streams
+# of the stored ones and compares.
+
+suppressMessages(library(kernmean))
+args <- commandArgs(TRUE)
+option <- function(name, default) {
+  at <- match(paste0("--", name), args)
+  if (is.na(at)) default else args[at + 1L]
+}
+quick <- "--quick" %in% args
+reps <- as.integer(option("reps", if (quick) 2L else 200L))
+seed <- as.integer(option("seed", 1L))
+out <- option("out", ".")
+
+# --- Days ---------------------------------------------------------------------
+
+rows_a_day <- 2000L
+reference <- 30L
+
+# One day in d columns of which the third depends on the first two.
+one_day <- function(n, d, effect, shift = 0, scale = 1, apart = 0,
+                    level = FALSE) {
+  x <- matrix(rnorm(n * d), n)
+  other <- ifelse(runif(n) < apart, rnorm(n), x[, 1L])
+  x[, 3L] <- 0.8 * other + 0.4 * x[, 2L] + sqrt(0.2) * x[, 3L]
+  x[, 1L] <- scale * x[, 1L] + shift
+  x <- as.data.frame(x + rep(effect, each = n))
+  names(x) <- c("size", "queue", "time", sprintf("c%02d", 4:99))[seq_len(d)]
+  if (level) x$kind <- factor(sample(c("a", "b", "c"), n, TRUE))
+  x
+}
+
+# Effects of days, days x columns: independent, or an AR(1), and of weekdays.
+day_effects <- function(count, d, sd, ar = 0, week = 0) {
+  e <- matrix(rnorm(count * d), count)
+  for (t in seq_len(count)[-1L]) {
+    e[t, ] <- ar * e[t - 1L, ] + sqrt(1 - ar^2) * e[t, ]
+  }
+  of_week <- matrix(rnorm(7 * d), 7)
+  sd * e + week * of_week[(seq_len(count) - 1L) %% 7L + 1L, , drop = FALSE]
+}
+
+# A law of streams: change on the sixth judged day by `what`.
+stream <- function(days, d = 3L, effect = 0, ar = 0, week = 0, sizes = FALSE,
+                   level = FALSE, what = list(), landmarks) {
+  effects <- day_effects(days, d, effect, ar, week)
+  n <- if (sizes) sample(c(500L, 1000L, 2000L), days, TRUE) else
+    rep(rows_a_day, days)
+  sketches <- lapply(seq_len(days), \(t) {
+    changed <- t > reference + 5L
+    day <- do.call(one_day, c(list(n[t], d, effects[t, ], level = level),
+                              if (changed) what))
+    kme_sketch(day, landmarks, groups = rep(sprintf("d%03d", t), n[t]),
+               moments = 2)
+  })
+  Reduce(`+`, sketches)
+}
+
+landmarks_of <- function(d = 3L, level = FALSE, m = 100) {
+  kme_landmarks(one_day(5000L, d, numeric(d), level = level), m)
+}
+
+# --- Cells --------------------------------------------------------------------
+
+cells <- list(
+  list("false alarms, 365 days", "iid", days = 395L),
+  list("false alarms, 365 days", "day", days = 395L, effect = 0.06),
+  list("false alarms, 60 days", "iid, sizes 500 to 2,000", sizes = TRUE),
+  list("false alarms, 60 days", "day, sizes 500 to 2,000", sizes = TRUE,
+       effect = 0.06),
+  list("false alarms, 60 days", "day, a factor", effect = 0.06, level = TRUE),
+  list("false alarms, 60 days", "day, 8 columns", effect = 0.06, d = 8L),
+  list("false alarms, 60 days", "day, 20 columns", effect = 0.06, d = 20L),
+  list("false alarms, 60 days", "AR(0.3) days", effect = 0.06, ar = 0.3),
+  list("false alarms, 60 days", "days of the week", effect = 0.03,
+       week = 0.15),
+  list("shift 0.16", "iid", what = list(shift = 0.16)),
+  list("sd 1.16", "iid", what = list(scale = 1.16)),
+  list("16% apart", "iid", what = list(apart = 0.16)),
+  list("shift 0.16", "day", effect = 0.06, what = list(shift = 0.16)),
+  list("sd 1.16", "day", effect = 0.06, what = list(scale = 1.16)),
+  list("16% apart", "day", effect = 0.06, what = list(apart = 0.16)),
+  list("16% apart", "day, 8 columns", effect = 0.06, d = 8L,
+       what = list(apart = 0.16)),
+  list("16% apart", "day, 20 columns", effect = 0.06, d = 20L,
+       what = list(apart = 0.16)),
+  list("16% apart", "day, a factor", effect = 0.06, level = TRUE,
+       what = list(apart = 0.16)),
+  list("16% apart", "day, sizes 500 to 2,000", effect = 0.06, sizes = TRUE,
+       what = list(apart = 0.16))
+)
+
+run_stream <- function(cell, rep) {
+  cell <- utils::modifyList(
+    list(days = if (length(cell$what)) 55L else 90L, d = 3L, level = FALSE),
+    cell
+  )
+  set.seed(1000L * seed + rep)
+  landmarks <- landmarks_of(cell$d, cell$level)
+  x <- do.call(stream, c(cell[intersect(names(cell), names(formals(stream)))],
+                         list(landmarks = landmarks)))
+  ordered <- FALSE
+  m <- withCallingHandlers(kme_monitor(x, reference = reference),
+                           kernmean_warning = \(w) {
+    ordered <<- ordered || inherits(w, "kernmean_warning_order")
+    invokeRestart("muffleWarning")
+  })
+  table <- m$table
+  at <- which(table$alarm)[1L]
+  p <- if (rep <= 40L && cell$days <= 90L && !length(cell$what)) {
+    suppressWarnings(kme_changes(x[x$groups[1:60]], B = 99))$p.value
+  } else {
+    NA
+  }
+  changed <- length(cell$what) > 0L
+  c(alarm = !is.na(at) && at > 5L * changed,
+    early = !is.na(at) && changed && at <= 5L,
+    delay = if (changed) at - 5L else NA, order = ordered,
+    p05 = p <= 0.05)
+}
+
+name_of <- \(cell) paste(cell[[1L]], cell[[2L]], sep = ", ")
+
+run_cell <- function(cell, reps) {
+  do.call(rbind, lapply(reps, \(rep) {
+    cbind(cell = name_of(cell), rep = rep,
+          as.data.frame(t(run_stream(cell, rep))))
+  }))
+}
+
+# --- Stored and anew ----------------------------------------------------------
+
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+stored <- file.path(dirname(script), "results", "monitor.csv")
+
+if (quick) {
+  few <- Filter(\(cell) is.null(cell$days) && (is.null(cell$d)), cells)
+  found <- do.call(rbind, lapply(few[c(4L, 10L)], run_cell, seq_len(reps)))
+  kept <- read.csv(stored)
+  both <- merge(found, kept, by = c("cell", "rep"))
+  stopifnot(nrow(both) == nrow(found),
+            identical(as.numeric(both$alarm.x), as.numeric(both$alarm.y)),
+            all.equal(both$delay.x, both$delay.y))
+  print(found)
+  cat("as stored:", nrow(both), "streams\n")
+} else {
+  wanted <- option("cells", NULL)
+  if (!is.null(wanted)) cells <- cells[eval(parse(text = wanted))]
+  found <- do.call(rbind, lapply(cells, run_cell, seq_len(reps)))
+  write.csv(found, file.path(out, "monitor.csv"), row.names = FALSE)
+  summary <- aggregate(cbind(alarm, early, order) ~ cell, found, mean)
+  summary$delay <- vapply(summary$cell, \(name) {
+    median(found$delay[found$cell == name], na.rm = TRUE)
+  }, 1)
+  summary$p05 <- vapply(summary$cell, \(name) {
+    mean(found$p05[found$cell == name], na.rm = TRUE)
+  }, 1)
+  print(summary, digits = 2)
+}
