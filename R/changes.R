@@ -88,7 +88,6 @@ kme_changes <- function(x, ..., B = 999, alpha = 0.05, min = 2, max = 15,
   asked <- request(changes_arguments)
   bins <- read_bins(asked$x)
   x <- day_points(bins, asked$directions)$x
-  x <- x - rowMeans(x)
   n <- ncol(x)
   least <- max(fewest_days, 2L * asked$min)
   if (n < least) stop_input("'x' must have at least ", least, " bins, not ", n)
@@ -245,15 +244,14 @@ fit_lines.kme_changes <- function(x, digits) {
 }
 
 fit_facts.kme_changes <- function(x) {
-  list(nobs = x$n, segments = nlevels(x$segment), p.value = x$p.value, B = x$B,
+  list(nobs = x$n, segments = nlevels(x$segment), p.value = x$p.value,
        neighbors = x$neighbors)
 }
 
 fit_rows.kme_changes <- \(x, ...) x$cuts
 
 fit_frame.kme_changes <- function(x) {
-  data.frame(bin = x$bins$each$day, n = x$bins$each$n,
-             segment = unname(x$segment))
+  cbind(x$bins$each[1:2], segment = unname(x$segment))
 }
 
 # Bins along the axis on which segments differ most, with their means; cuts and

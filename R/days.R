@@ -22,20 +22,19 @@ check_days <- function(sketch, name = "x") {
 }
 
 # A group: list(day: its name; n: rows, or what they are worth with weights;
-# lost, share: what the landmarks lose of mean k(x, x), and the share of it;
-# mean, covariance: of its features).
+# lost: the share of mean k(x, x) that the landmarks lose; mean, covariance: of
+# its features).
 read_day <- function(sketch, name) {
   part <- sketch_sample(sketch, 1L, match(name, sketch$groups))
   moments <- part$moments
-  list(day = name, n = part$size, lost = moments$lost,
-       share = moments$lost / moments$trace, mean = moments$mean,
-       covariance = centered_covariance(part))
+  list(day = name, n = part$size, lost = moments$lost / moments$trace,
+       mean = moments$mean, covariance = centered_covariance(part))
 }
 
-# Days one after the other: list(each: a data frame of day, n, lost and share;
-# means: features x days; total: of all rows, list(n, first, second)).
+# Days one after the other: list(each: a data frame of day, n and lost; means:
+# features x days; total: of all rows, list(n, first, second)).
 add_day <- function(days, day) {
-  days$each <- rbind(days$each, as.data.frame(day[1:4]))
+  days$each <- rbind(days$each, as.data.frame(day[1:3]))
   days$means <- cbind(days$means, day$mean)
   days$total <- add_total(days$total, day)
   days

@@ -59,10 +59,10 @@
 #' M the sums of squares about the mean of earlier days, by \eqn{1 + y \ge
 #' \exp(y - \kappa y^2)}{1 + y >= exp(y - kappa y^2)} for \eqn{|y| \le b <
 #' 1}{|y| <= b < 1} with \eqn{\kappa = -(\log(1-b)+b)/b^2}{
-#' kappa = -(log(1 - b) + b)/b^2}: not asymptotic. Bets are axes of most variance
-#' and the difference so far. It takes a kernel that is bounded ([kernel_rbf()],
-#' [kernel_laplace()], [kernel_matern()], factors) and no weights. On the first
-#' day there are no bets.
+#' kappa = -(log(1 - b) + b)/b^2}: not asymptotic. Bets are axes of most
+#' variance and the difference so far. It takes a kernel that is bounded
+#' ([kernel_rbf()], [kernel_laplace()], [kernel_matern()], factors) and no
+#' weights. On the first day there are no bets.
 #'
 #' @section Days that are not as they should be: A day that is missing is passed
 #' over: days need not follow each other, only come in their order. Rows that
@@ -115,7 +115,7 @@
 #' @return An object of class `kme_monitor`, a list with
 #' \item{table}{a data frame with a row for each judged day: `day`, `n` (of two
 #'   streams the fewer rows), `distance` (\eqn{\sqrt{T_d}}{sqrt(T_d)}; of two
-#'   streams the MMD), `rank`, `of`, `p.value`, `tail` (`NA` for two streams),
+#'   streams the MMD), but for two streams `rank`, `of`, `p.value` and `tail`,
 #'   `evidence`, `log10` of it, `run`, `since`, `alarm`, `lost` (the share of
 #'   mean k(x, x) that the landmarks lose), `claim`, and the z of each
 #'   functional: from the median of the days kept, in units of their mad; of two
@@ -258,10 +258,10 @@ warn_reference <- function(monitor) {
 }
 
 # A day of which the landmarks know less than of others.
-warn_day <- function(day, shares) {
-  usual <- stats::median(shares)
-  if (isTRUE(day$share > max(0.01, 2 * usual))) {
-    warn_kernmean("the landmarks lose ", format_number(100 * day$share, 2L),
+warn_day <- function(day, lost) {
+  usual <- stats::median(lost)
+  if (day$lost > max(0.01, 2 * usual)) {
+    warn_kernmean("the landmarks lose ", format_number(100 * day$lost, 2L),
                   "% of mean k(x, x) of '", day$day, "', not ",
                   format_number(100 * usual, 2L), "% as of other days: it has ",
                   "rows far from all of them", kind = "projection")
@@ -309,7 +309,7 @@ judge_days <- function(monitor, x, y, names) {
 }
 
 judge_ranks <- function(monitor, day) {
-  warn_day(day, monitor$days$each$share)
+  warn_day(day, monitor$days$each$lost)
   monitor$days <- days <- add_day(monitor$days, day)
   points <- day_points(days, monitor$directions)
   scored <- .Call(C_r_day_scores, points$x, points$noise)
@@ -350,10 +350,9 @@ judge_rows <- function(monitor, x, y, height) {
   z <- functional_z(monitor$functionals, apart, y$mean,
                     x$covariance / x$n + y$covariance / y$n)
   x$n <- min(x$n, y$n)
-  add_judged(monitor, x, \(k) logs, list(
-    distance = sqrt(sum(apart^2)), rank = NA_integer_, of = NA_integer_,
-    p.value = NA_real_, tail = NA_real_
-  ), functional_values(monitor$functionals, cbind(x$mean, y$mean)), z)
+  usual <- functional_values(monitor$functionals, cbind(x$mean, y$mean))
+  add_judged(monitor, x, \(k) logs, list(distance = sqrt(sum(apart^2))), usual,
+             z)
 }
 
 # The evidence with this day's bets, and its row in the table; usual: what the
@@ -368,7 +367,7 @@ add_judged <- function(monitor, day, bets, found, usual, z) {
     evidence = exp(evidence$log), log10 = evidence$log / log(10),
     run = exp(evidence$run),
     since = monitor$judged[evidence$since[1 + monitor$repeated]],
-    alarm = reached >= log(monitor$limit), lost = day$share,
+    alarm = reached >= log(monitor$limit), lost = day$lost,
     claim = monitor$claims
   ), stats::setNames(as.list(z), monitor$functionals$table$label))
   monitor$table <- rbind(monitor$table, as.data.frame(row, optional = TRUE))
@@ -454,8 +453,7 @@ judged_lines <- function(x, claim, digits) {
 
 fit_facts.kme_monitor <- function(x) {
   last <- x$table[NROW(x$table), ]
-  c(list(nobs = length(x$seen), reference = x$reference,
-         judged = NROW(x$table), claims = x$claims),
+  c(list(nobs = length(x$seen), reference = x$reference, claims = x$claims),
     last[c("evidence", "log10", "run", "since", "alarm")])
 }
 
@@ -473,7 +471,7 @@ summary.kme_monitor <- function(object, day = NULL, ...) {
   check_dots(...)
   same_version(object)
   structure(list(fit = object, columns = moved_columns(object, day)),
-            class = c("summary.kme_monitor", "summary.kernmean_fit"))
+            class = "summary.kernmean_fit")
 }
 
 # What the functionals are on a day, largest z first.

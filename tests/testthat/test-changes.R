@@ -125,7 +125,7 @@ test_that("changes print and plot, and refuse in words", {
   expect_snapshot(kme_changes(sketch, B = 99))
   on_device(expect_equal(dim(plot(fit)), c(40L, 4L)))
   expect_identical(names(glance.kernmean_fit(fit)),
-                   c("nobs", "segments", "p.value", "B", "neighbors"))
+                   c("nobs", "segments", "p.value", "neighbors"))
   expect_identical(tidy.kernmean_fit(fit), fit$cuts)
   expect_refusals(expression(
     kme_changes(rows), kme_changes(sketch[sketch$groups[1:7]]),
