@@ -1,14 +1,16 @@
 # Streams of sketches: false alarms and delays of kme_monitor(), levels of
 # kme_changes(), where days differ harmlessly.
 #
-#   Rscript monitor.R [--reps N] [--seed N] [--out FOLDER] [--quick]
+#   Rscript monitor.R [--reps N] [--cells 1:9] [--seed N] [--out FOLDER]
+#     [--quick]
 #
 # Days of 2,000 rows in three columns, time = 0.8 size + 0.4 queue + noise, seen
 # by 100 landmarks; day effects of sd 0.06 in each column ("day"), the same as
 # 0.02 for days of 20,000 rows. 30 days are the reference. Rows of the table:
 # what is done, the law of the days, and over streams the share with an alarm
-# (at alpha = 0.05) and the median delay in days. --quick repeats a few streams
-# of the stored ones and compares.
+# (at alpha = 0.05) and the median delay in days. The stored table has
+# 12 streams of each cell with a change and 8 of the others. --quick repeats a
+# few of them and compares.
 
 suppressMessages(library(kernmean))
 args <- commandArgs(TRUE)
@@ -133,7 +135,7 @@ name_of <- \(cell) paste(cell[[1L]], cell[[2L]], sep = ", ")
 run_cell <- function(cell, reps) {
   do.call(rbind, lapply(reps, \(rep) {
     cbind(cell = name_of(cell), rep = rep,
-          as.data.frame(t(run_stream(cell, rep))))
+          as.data.frame(t(run_stream(cell, rep) + 0)))
   }))
 }
 
@@ -150,7 +152,7 @@ if (quick) {
   stopifnot(nrow(both) == nrow(found),
             identical(as.numeric(both$alarm.x), as.numeric(both$alarm.y)),
             all.equal(both$delay.x, both$delay.y))
-  print(found)
+  write.csv(found, file.path(out, "monitor.csv"), row.names = FALSE)
   cat("as stored:", nrow(both), "streams\n")
 } else {
   wanted <- option("cells", NULL)
