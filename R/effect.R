@@ -5,7 +5,8 @@
 #' Average treatment effects, effects on the treated, mean outcomes of
 #' treatments or over another population, average derivatives and effects of
 #' policies, with standard errors, by kernel Riesz regression: doubly robust,
-#' without folds and without a seed.
+#' without folds and (but for landmarks, random features and folds that are
+#' asked for, which are drawn) without a seed.
 #'
 #' A linear functional of a regression \eqn{g(x) = E[Y \mid X = x]}{g(x) = E[Y |
 #' X = x]}, \eqn{\theta = E\,m(W; g)}{theta = E m(W; g)}, such as the mean of g
@@ -72,20 +73,23 @@
 #'   method by name.
 #' @param functional See the table; `NULL` is `"ate"`, of numbers
 #'   `"derivative"`.
-#' @param policy A function of the data frame of treatment (first) and
-#'   covariates, which returns it with other values.
+#' @param policy A function of the data frame of the treatment, `treat` or as
+#'   the formula calls it, and the covariates (columns of a formula by its
+#'   terms, such as `log(x1)`), which returns it with other values.
 #' @param target Another population, over whose rows (or embedding, or mixture,
 #'   as in [kme_weights()]) `"means"` and `"ate"` are averaged.
 #' @param reference The level to which others are compared; by default the
 #'   first.
 #' @param clusters A cluster for each row, which is left out as a whole and has
-#'   its part of the error; with a formula `~ id`.
+#'   its part of the error; with a formula also `~ id`. Of a fit of [rkhs_iv()]
+#'   a value for each of its rows; `NULL`: those of the fit.
 #' @param weights Positive weights of the rows; with a formula a column of
 #'   `data`.
 #' @param control A list of `lambda` and `mu` (one number, or one for each arm
 #'   by its name), `landmarks` or `features` (a number), `scale` (see [units]),
 #'   and `folds`: a number of random folds (within arms, of whole clusters) for
-#'   the textbook's cross-fitting in place of leave-one-out.
+#'   the textbook's cross-fitting in place of leave-one-out; the effective
+#'   weights are then those of all rows, whose mean of ay is another estimate.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @return An object of class `kme_effect`: `coefficients`, `vcov`, `effective`
@@ -156,6 +160,10 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   }
   fits <- Map(\(part, name) {
     p <- riesz_problem(space, part$rows, part$of, weights, y, unit$code)
+    # Other rows than the sample's go round the folds.
+    if (length(settings$folds) && is.null(part$of$rows) && !p$fixed) {
+      p$unit_m <- rep_len(unique(p$unit), nrow(p$m))
+    }
     fit <- riesz_estimate(p, arm_ridge(settings$lambda, name, "lambda"),
                           arm_ridge(settings$mu, name, "mu"),
                           folds = !is.null(settings$folds))
@@ -164,22 +172,21 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
     fit
   }, parts$problems, names(parts$problems))
   combined <- combine_problems(parts, fits, y, weights)
-  blocks <- if (is.null(unit$cluster)) combined$block else
-    rep(1L, nrow(combined$influence))
   clusters <- if (!is.null(unit$cluster)) {
     c(unit$cluster, nlevels(factor(unit$cluster)) +
         seq_len(nrow(combined$influence) - n))
   }
   new_fit("kme_effect", c(combined[c("coefficients", "effective",
                                      "plugin")], list(
-    vcov = influence_covariance(combined$influence, clusters, blocks),
+    vcov = influence_covariance(combined$influence, clusters, combined$block),
     influence = combined$influence, fits = fits, functional = functional,
     y = y, treat = treat, target = asked$target,
     rows = lapply(parts$problems, `[[`, "rows"), covs = named_frame(x),
     n = n,
     s.weights = asked$weights,
     cluster = unit$cluster, kernel = space$sample$kernel,
-    naive = naive_effect(y, treat, weights), arguments = stored(asked)
+    naive = naive_effect(y, treat, weights, functional, asked$reference),
+    arguments = stored(asked)
   )))
 }
 
@@ -241,12 +248,8 @@ read_effect_outcome <- function(y, n) {
 # What is left out together: list(cluster: codes of the rows, for errors; code:
 # of clusters, or of folds, made of whole clusters).
 left_together <- function(clusters, folds, treat, n) {
-  cluster <- if (!is.null(clusters)) {
-    number_codes(check_each(clusters, n, "clusters", "rows"))
-  }
-  if (length(unique(cluster)) == 1L) {
-    stop_input("'clusters' must hold at least two clusters, not one")
-  }
+  clusters <- read_clusters(clusters, n)
+  cluster <- if (!is.null(clusters)) as.integer(clusters)
   code <- if (is.null(folds)) cluster else if (is.null(cluster)) {
     make_folds(n, folds, "drawn", if (is.factor(treat)) treat else rep(1L, n))
   } else {
@@ -305,10 +308,9 @@ effect_arms <- function(space, treat, functional, reference, target) {
     treated <- setdiff(levels, reference)
     focal <- if (functional == "att") treated else reference
     problems <- arm_parts(space, treat, functional, focal)
-    sign <- if (functional == "att") 1 else -1
     return(list(
-      problems = problems, plain = which(treat == focal), sign = sign,
-      contrasts = matrix(-sign, dimnames = list(
+      problems = problems, plain = which(treat == focal),
+      contrasts = matrix(if (functional == "att") -1 else 1, dimnames = list(
         paste(treated, "-", reference), names(problems)
       ))
     ))
@@ -393,12 +395,21 @@ combine_problems <- function(parts, fits, y, weights) {
   outside <- max(0L, vapply(Map(\(part, fit) {
     if (is.null(part$of$rows)) length(fit$functional) else 0L
   }, parts$problems, fits), identity, 0L))
+  problems <- parts$problems
+  plain <- parts$plain
+  if (length(plain)) {
+    omega <- weights[plain] / mean(weights[plain])
+    middle <- mean(omega * y[plain])
+    problems$plain <- list(rows = plain)
+    fits$plain <- list(estimate = middle, plugin = middle, effective = 1,
+                       source = omega * (y[plain] - middle) / length(plain))
+    contrasts <- cbind(contrasts, -contrasts)
+  }
   size <- length(fits)
   effective <- matrix(0, n, size)
   influence <- matrix(0, n + outside, size)
-  block <- rep(c(1L, 2L), c(n, outside))
   for (g in seq_len(size)) {
-    part <- parts$problems[[g]]
+    part <- problems[[g]]
     rows <- part$rows
     omega <- weights[rows] / mean(weights[rows])
     effective[rows, g] <- n / length(rows) * omega * fits[[g]]$effective
@@ -408,43 +419,37 @@ combine_problems <- function(parts, fits, y, weights) {
       influence[at, g] <- influence[at, g] + fits[[g]]$functional
     }
   }
-  estimates <- \(name) {
-    drop(contrasts %*% vapply(fits, `[[`, 0, name))
-  }
-  result <- list(coefficients = estimates("estimate"),
-                 plugin = estimates("plugin"),
-                 effective = effective %*% t(contrasts),
-                 influence = influence %*% t(contrasts), block = block)
-  plain <- parts$plain
-  if (length(plain)) {
-    omega <- weights[plain] / mean(weights[plain])
-    middle <- mean(omega * y[plain])
-    for (name in c("coefficients", "plugin")) {
-      result[[name]] <- result[[name]] + parts$sign * middle
-    }
-    result$effective[plain, ] <- result$effective[plain, ] +
-      parts$sign * omega * n / length(plain)
-    result$influence[plain, ] <- result$influence[plain, ] +
-      parts$sign * omega * (y[plain] - middle) / length(plain)
-    result$block[plain] <- 2L
-  }
-  result
+  estimates <- \(name) drop(contrasts %*% vapply(fits, `[[`, 0, name))
+  block <- rep(1:2, c(n, outside))
+  block[plain] <- 2L
+  list(coefficients = estimates("estimate"), plugin = estimates("plugin"),
+       effective = effective %*% t(contrasts),
+       influence = influence %*% t(contrasts), block = block)
 }
 
-# U'U n/(n - 1) of the units of each sample, U summed within clusters.
+# U'U n/(n - 1) of the units of each sample, U summed within clusters; samples
+# that share one are one.
 influence_covariance <- function(influence, clusters, block) {
-  if (!is.null(clusters)) influence <- rowsum(influence, clusters)
-  if (!is.null(clusters)) block <- rep(1L, nrow(influence))
+  if (!is.null(clusters)) {
+    influence <- rowsum(influence, clusters)
+    ends <- tapply(block, clusters, range, simplify = FALSE)
+    ends <- do.call(rbind, ends)
+    block <- if (all(ends[, 1L] == ends[, 2L])) ends[, 1L] else
+      rep(1L, nrow(influence))
+  }
   size <- tabulate(block)[block]
   crossprod(influence * sqrt(size / pmax(size - 1, 1)))
 }
 
-naive_effect <- function(y, treat, weights) {
+# What would be said without covariates: a slope, or differences of means.
+naive_effect <- function(y, treat, weights, functional, reference) {
   if (is.numeric(treat)) {
-    fit <- stats::lm.wfit(cbind(1, treat), y, weights)
-    return(c(slope = fit$coefficients[[2L]]))
+    return(stats::lm.wfit(cbind(1, treat), y, weights)$coefficients[[2L]])
   }
-  tapply(y * weights, treat, sum) / tapply(weights, treat, sum)
+  means <- tapply(y * weights, treat, sum) / tapply(weights, treat, sum)
+  if (functional == "means") return(means)
+  reference <- c(reference, levels(treat))[1L]
+  means[names(means) != reference] - means[[reference]]
 }
 
 #' @rdname kme_effect

@@ -53,8 +53,6 @@
 #'   taken; it must be given where there are several.
 #' @param smooth Standard deviations around the rows of `target`, one number or
 #'   one for each column of x, all numeric.
-#' @param clusters Clusters of errors, a value for each row of the fit; `NULL`:
-#'   those of the fit.
 #' @rdname kme_effect
 #' @export
 kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
@@ -74,9 +72,8 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
                   "hold for what they do not identify", kind = "weak")
   }
   if (is.null(clusters)) clusters <- task$clusters
-  if (!is.null(clusters)) {
-    clusters <- number_codes(check_each(clusters, x$n, "clusters", "rows"))
-  }
+  clusters <- read_clusters(clusters, x$n)
+  if (!is.null(clusters)) clusters <- as.integer(clusters)
   name <- c(names(Filter(Negate(is.null), asked[c("policy", "target")])),
             asked$functional)
   # What is best predicted must not be shrunk much.
@@ -272,7 +269,8 @@ debias <- function(s, m, target, mu, clusters) {
   spread <- as.matrix(upsilon * (values - middle) / nrow(m))
   influence <- if (target) rbind(influence, spread) else influence + spread
   others <- seq_len(target * nrow(m))
-  apart <- \(a) sqrt(sum((colMeans(a * s$root * s$z) - b)^2))
+  # The weights of rows are in a once.
+  apart <- \(a) sqrt(sum((colMeans(a / s$root * s$z) - b)^2))
   list(
     estimate = mean(a * s$y / s$root),
     plugin = middle + target * mean(s$root * s$y), influence = influence,

@@ -45,7 +45,8 @@ fit_lines.kme_effect <- function(x, digits) {
     paste(effect_titles[[x$functional]], "by kernel Riesz regression"),
     effect_rows(x), kernel_lines(x$kernel), "",
     utils::capture.output(print(table, digits = digits)), "",
-    "leave-one-out ridges:",
+    if (is.null(x$arguments$control$folds)) "leave-one-out ridges:" else
+      "ridges by folds:",
     group_lines(groups, lambda = format_number(groups$lambda, 3L),
                 mu = format_number(groups$mu, 3L)),
     paste0(naive_words(x, number), "regression alone ",
@@ -78,11 +79,10 @@ effect_groups <- function(x) {
 }
 
 naive_words <- function(x, number) {
-  naive <- x$naive
-  if (identical(names(naive)[1L], "slope")) {
-    paste0("slope of a line ", number(naive), ", ")
-  } else if (length(naive) == 2L && x$functional != "means") {
-    paste0("difference of means ", number(diff(naive)), ", ")
+  if (length(x$naive)) {
+    paste0(if (is.numeric(x$treat)) "slope of a line" else
+      if (x$functional == "means") "means" else "difference of means", " ",
+      paste(number(x$naive), collapse = ", "), ", ")
   }
 }
 

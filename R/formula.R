@@ -29,6 +29,10 @@ name_columns <- function(call) {
           length(value) == 2L && is.name(value[[2L]])) {
       value <- value[[2L]]
     }
+    if (is.call(value) && identical(value[[1L]], quote(`~`))) {
+      stop_input("'", unit, "' must be one column, as in ~ id, not ",
+                 deparse1(value))
+    }
     if (is.character(value) && nzchar(value) && !is.na(value)) {
       value <- as.name(value)
     }

@@ -502,14 +502,7 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   n <- blocks[[1L]]$sample$n
   method <- iv_method(asked, nested, mu, lambda)
   weights <- read_row_weights(asked$weights, n)
-  clusters <- asked$clusters
-  if (!is.null(clusters)) {
-    clusters <- check_each(clusters, n, "clusters", "rows")
-    clusters <- factor(number_codes(clusters))
-    if (nlevels(clusters) < 2L) {
-      stop_input("'clusters' must hold at least two clusters, not one")
-    }
-  }
+  clusters <- read_clusters(asked$clusters, n)
   rows <- moment_rows(asked$subset, n)
   # Rows outside the first moment need no outcome.
   y <- asked$y
@@ -544,6 +537,18 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
                blocks = blocks, drawn = drawn,
                lambda = lambda, mu = c(mu, preset$alpha_scale), ratio = ratio)
   fit_task(task, blocks, replace(y, blank, NA), stored(asked))
+}
+
+# A factor of at least two clusters, NULL for none.
+read_clusters <- function(clusters, n) {
+  if (is.null(clusters)) {
+    return(NULL)
+  }
+  clusters <- factor(number_codes(check_each(clusters, n, "clusters", "rows")))
+  if (nlevels(clusters) < 2L) {
+    stop_input("'clusters' must hold at least two clusters, not one")
+  }
+  clusters
 }
 
 # What only method "weak" has must not be given with another.

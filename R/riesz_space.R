@@ -103,6 +103,11 @@ functional_rows <- function(space, map, rows, functional) {
   small <- small_map(map)
   at <- \(z) point_features(small, map$sample, list(z = z))
   if (!is.null(functional$at)) {
+    if (map$kind == "fourier") {
+      stop_input("'features' must be NULL for a target that is no sample of ",
+                 "rows, and for weights of a numeric treatment; 'landmarks' ",
+                 "are for any")
+    }
     k <- matrix(functional$at[rows][map$centers], 1L)
     return(list(m = section_features(small, k), m_h = t(functional$mean)))
   }

@@ -90,8 +90,8 @@
 #'   kernel is given and `FALSE` where one is.
 #' @param formula,data,subset,na.action As in [stats::model.frame()]; missing
 #'   values are an error by default.
-#' @param object,newdata A result; new rows, with the treatment where there is
-#'   one.
+#' @param object,newdata A result; new rows, a data frame with the treatment
+#'   where there is one.
 #' @return An object of class `kme_weights`: `weights` (of all rows), `treat`,
 #'   `covs`, `estimand` (in capitals), `s.weights` and `focal`, by the names
 #'   that cobalt looks for; `lambda` and `imbalance` (distance of the embeddings
@@ -161,7 +161,7 @@ kme_weights.default <- function(x, target = NULL, treat = NULL, kernel = NULL,
   })
   w <- rep(1, n)
   for (g in names(parts)) w[parts[[g]]$rows] <- fits[[g]]$weights
-  fit <- new_fit("kme_weights", list(
+  new_fit("kme_weights", list(
     weights = stats::setNames(w, rownames(x)), treat = treat,
     covs = named_frame(x), estimand = if (is.factor(treat)) {
       toupper(asked$estimand)
@@ -171,12 +171,12 @@ kme_weights.default <- function(x, target = NULL, treat = NULL, kernel = NULL,
     lambda = vapply(fits, `[[`, 0, "lambda"),
     imbalance = vapply(fits, `[[`, numeric(3), "imbalance"),
     functions = lapply(fits, `[`, c("coefficients", "map", "support")),
-    positive = asked$positive, kernel = space$sample$kernel, space = space,
+    positive = asked$positive, kernel = space$sample$kernel,
+    space = space[c("like", "means", "dose")],
     target = if (is.null(treat)) target,
     balance = balance_table(space, parts, w, weights),
     arguments = stored(asked)
   ))
-  fit
 }
 
 weights_arguments <- door_table(
@@ -187,6 +187,10 @@ weights_arguments <- door_table(
   landmarks = maybe(count(2L)), features = maybe(count()),
   scale = maybe(a_scale), aside = c("x", "target", "treat", "weights"),
   rules = list(when("landmarks", features = NULL),
+               when("target", estimand = "ate"),
+               when(\(asked) {
+                 is.numeric(asked$treat) && length(unique(asked$treat)) > 2L
+               }, estimand = "ate", reason = "for a numeric treatment"),
                when(c(estimand = "ate"), focal = NULL))
 )
 
@@ -210,7 +214,13 @@ kme_weights.formula <- function(formula, data = NULL, target = NULL, subset,
   )
   fit$terms <- keep_constants(parts$terms, data)
   fit$na.action <- attr(frame, "na.action")
-  if (treated) fit$treat_name <- names(frame)[1L]
+  if (treated) {
+    fit$treat_name <- names(frame)[1L]
+    left <- call("~", attr(layout, "variables")[[2L]])
+    fit$response <- keep_constants(
+      stats::terms(stats::as.formula(left, environment(formula))), data
+    )
+  }
   fit
 }
 
@@ -234,7 +244,8 @@ covariate_terms <- function(frame, response, treat = NULL) {
 }
 
 # A factor for arms, numbers for doses.
-read_treatment <- function(treat, n, name = "treat") {
+read_treatment <- function(treat, n) {
+  name <- "treat"
   treat <- check_each(treat, n, name, "rows")
   if (is.numeric(treat) && length(unique(treat)) > 2L) {
     return(check_outcome(unname(treat), n, name))

@@ -26,7 +26,9 @@ predict.kme_weights <- function(object, newdata, ...) {
   w <- rep(1, nrow(z))
   for (name in names(object$functions)) {
     rows <- if (is.factor(treat)) which(treat == name) else seq_len(nrow(z))
-    w[rows] <- weight_values(object, name, z[rows, , drop = FALSE])
+    if (length(rows)) {
+      w[rows] <- weight_values(object, name, z[rows, , drop = FALSE])
+    }
   }
   stats::setNames(w, rownames(newdata))
 }
@@ -37,11 +39,13 @@ treat_name <- \(object) if (is.null(object$treat_name)) "treat" else
 # The treatment of new rows, a column of the data that bears its name.
 new_treatment <- function(object, newdata) {
   name <- treat_name(object)
-  if (!is.data.frame(newdata) || !name %in% names(newdata)) {
+  if (!is.data.frame(newdata) ||
+        is.null(object$response) && !name %in% names(newdata)) {
     stop_input("'newdata' must be a data frame with the treatment, '", name,
                "'")
   }
-  treat <- newdata[[name]]
+  treat <- if (is.null(object$response)) newdata[[name]] else
+    read_response(object$response, newdata, "newdata")
   if (!is.factor(object$treat)) {
     return(check_outcome(treat, nrow(newdata), name))
   }
@@ -154,7 +158,7 @@ fit_columns.kme_weights <- function(x, newdata, added) {
 fit_request.kme_weights <- function(x, changes) {
   structure(change_data(x, changes, list(
     x = x$space$like, treat = x$treat, weights = x$s.weights, target = x$target
-  )), fields = "treat_name")
+  )), fields = c("treat_name", "response"))
 }
 
 # A stored request with the data it was made of, or other ones.
@@ -162,6 +166,9 @@ change_data <- function(x, changes, data) {
   if ("data" %in% names(changes)) {
     stop_input("'data' must not be given to update(), which has them; a fit ",
                "to other data takes a new call")
+  }
+  if (is.data.frame(changes$target) && !is.null(x$terms)) {
+    changes$target <- read_terms(x$terms, changes$target, "target")
   }
   asked <- x$arguments
   asked[names(Filter(Negate(is.null), data))] <- Filter(Negate(is.null), data)
