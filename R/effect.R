@@ -30,23 +30,31 @@
 #' squares of \eqn{u_i = a_i (y_i - g_{-i}(x_i))/n + (m(W_i; \hat g) -
 #' \mathrm{mean})/N}{u_i = a_i (y_i - g_(-i)(x_i))/n + (m(W_i; g) - mean)/N},
 #' with the residuals of fits without the row (or its cluster), times
-#' n/(n - 1), of clusters the squares of their sums; intervals are normal.
+#' n/(n - 1), of clusters the squares of their sums; intervals are normal, of G
+#' clusters those of t with G - 1 degrees of freedom.
+#'
+#' The print has for each arm the effective rows \eqn{(\sum a)^2/\sum a^2}{(sum
+#' a)^2/sum a^2}, the imbalance, how far the weighted mean of the features is
+#' from what it is to be, and before it that of equal weights, and "regression
+#' alone", the mean of m(W; g). Of ridges at an end that wins ten more values
+#' are tried: 3,162 stands for weights, or a regression, that are constant.
 #'
 #' \tabular{llll}{
 #'   `functional` \tab source \tab averaged over \tab m \cr
 #'   `"means"` \tab each arm \tab all rows, or the `target` \tab
 #'     \eqn{g_d(x)}{g_d(x)} \cr
 #'   `"ate"` \tab \tab \tab differences of these to the `reference` \cr
-#'   `"att"` \tab the reference arm \tab the other arm \tab mean of its y less
-#'     \eqn{g_0(x)}{g_0(x)} \cr
+#'   `"att"` \tab the reference arm \tab the other arm \tab
+#'     \eqn{\bar y_1 - g_0(x)}{mean(y_1) - g_0(x)} \cr
 #'   `"atc"` \tab the other arm \tab the reference arm \tab
-#'     \eqn{g_1(x)}{g_1(x)} less the mean of its y \cr
+#'     \eqn{g_1(x) - \bar y_0}{g_1(x) - mean(y_0)} \cr
 #'   `"derivative"` \tab all rows \tab all rows \tab \eqn{\partial g(d,
 #'     x)/\partial d}{d g(d, x)/dd} \cr
-#'   `policy` \tab all rows \tab all rows \tab g at the rows of the policy less
-#'     g
+#'   `policy` \tab all rows \tab all rows \tab
+#'     \eqn{g(\mathrm{policy}(d, x)) - g(d, x)}{g(policy(d, x)) - g(d, x)}
 #' }
-#' A treatment of levels has a regression for each arm, with ridges of its own;
+#' A treatment of levels has a regression for each arm (of ten rows or more),
+#' with ridges of its own;
 #' one of more than two numbers is one more column of the kernel.
 #'
 #' @section When not to trust it: The warnings are those of [kme_weights()], of
@@ -176,8 +184,7 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
     c(unit$cluster, nlevels(factor(unit$cluster)) +
         seq_len(nrow(combined$influence) - n))
   }
-  new_fit("kme_effect", c(combined[c("coefficients", "effective",
-                                     "plugin")], list(
+  fields <- c(combined[c("coefficients", "effective", "plugin")], list(
     vcov = influence_covariance(combined$influence, clusters, combined$block),
     influence = combined$influence, fits = fits, functional = functional,
     y = y, treat = treat, target = asked$target,
@@ -187,17 +194,29 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
     cluster = unit$cluster, kernel = space$sample$kernel,
     naive = naive_effect(y, treat, weights, functional, asked$reference),
     arguments = stored(asked)
-  )))
+  ))
+  new_fit("kme_effect", with_residuals(fields))
+}
+
+# Those of fits without the row, and what these say of it.
+with_residuals <- function(fields) {
+  fields$residuals <- stats::setNames(rows_of_fits(fields, "residuals"),
+                                      names(fields$y))
+  fields$fitted.values <- fields$y - fields$residuals
+  fields
 }
 
 effect_arguments <- door_table(
   "kme_effect.default", x = anything, y = anything, treat = anything,
   kernel = maybe(a_kernel),
-  functional = maybe(choice("ate", "att", "atc", "means", "derivative")),
+  functional = any_case(maybe(choice("ate", "att", "atc", "means",
+                                     "derivative"))),
   policy = maybe(is_a("function", "a function of a data frame")),
   target = anything, reference = anything, clusters = anything,
   weights = anything, control = new_kind("a list", is_plain_list),
-  aside = c("x", "y", "treat", "target", "clusters", "weights")
+  aside = c("x", "y", "treat", "target", "clusters", "weights"),
+  hints = sapply(c("lambda", "mu", "folds", "landmarks", "features", "scale"),
+                 \(name) paste0("is set by control = list(", name, " = )"))
 )
 
 # What experts set: list(lambda, mu, folds, landmarks, features, scale).
@@ -340,12 +359,20 @@ effect_dose <- function(space, treat, functional, policy) {
     list(z = z, without = sample$x, rows = all)
   } else {
     check_slopes(sample$kernel)
+    values <- length(unique(treat))
+    if (values < fewest_doses) {
+      warn_kernmean("'treat' has ", values, " different values only, between ",
+                    "which a derivative is a guess; factor() compares levels",
+                    kind = "levels")
+    }
     list(z = sample$x, along = first_direction(sample$kernel, ncol(sample$x)),
          rows = all)
   }
   list(problems = list(all = list(rows = all, of = of)),
        contrasts = matrix(1, dimnames = list(functional, "all")))
 }
+
+fewest_doses <- 6L
 
 # A column of the user, the first, in the units of the kernel.
 first_direction <- function(kernel, d, column = 1L) {
@@ -366,6 +393,7 @@ policy_points <- function(space, treat, policy) {
                describe(after))
   }
   dose <- check_outcome(after[[1L]], nrow(after), "policy(data)$treat", NULL)
+  warn_outside(dose, treat, "the treatment")
   cbind(.dose = dose, covariate_columns(after[-1L], space$like, "policy"))
 }
 

@@ -85,7 +85,7 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
   # Weights of differences have the mean 0.
   if (name != "target") fit$ess <- NA_real_
   label <- \(value) stats::setNames(value, name)
-  new_fit(c("kme_effect_iv", "kme_effect"), list(
+  new_fit(c("kme_effect_iv", "kme_effect"), with_residuals(list(
     coefficients = label(fit$estimate),
     vcov = matrix(fit$variance, 1L, dimnames = list(name, name)),
     effective = matrix(fit$effective, dimnames = list(NULL, name)),
@@ -95,7 +95,7 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
     y = stats::setNames(x$y, names(x$fitted.values)), kernel = x$kernels$x,
     cluster = clusters, correct = task$correct, strength = system$strength,
     na.action = x$na.action, arguments = stored(asked)
-  ))
+  )))
 }
 
 iv_effect_arguments <- door_table(
@@ -192,10 +192,19 @@ iv_functional <- function(fit, task, asked, name) {
       stop_input("'policy' must return the data frame with other values, of ",
                  "the same rows and columns, not ", describe(after))
     }
+    for (column in names(Filter(is.numeric, frame))) {
+      warn_outside(after[[column]], frame[[column]], quoted(column))
+    }
     return(at(named_rows(block, after, "policy")) - at(own_points(sample)))
   }
   target <- iv_target(fit, asked$target, asked$smooth)
   if (!is.null(target$z)) {
+    far <- apply(target$z, 2L, range)
+    if (any(far[1L, ] > apply(sample$x, 2L, max) |
+              far[2L, ] < apply(sample$x, 2L, min))) {
+      warn_kernmean("'target' has none of its values of a column where x has ",
+                    "some, and g is extrapolated", kind = "overlap")
+    }
     return(at(target))
   }
   found <- target_functional(list(sample = sample, means = FALSE), target)

@@ -19,11 +19,26 @@ weights.kme_effect <- function(object, ...) {
   stats::naresid(object$na.action, same_version(object)$effective)
 }
 
+#' @export
+confint.kme_effect <- function(object, parm, level = 0.95, ...) {
+  check_dots(...)
+  level <- take(level, number(0, 1, open = TRUE))
+  ends <- as.matrix(effect_table(same_version(object), level)[3:4])
+  shares <- c(1 - level, 1 + level) / 2
+  colnames(ends) <- paste(format(100 * shares, trim = TRUE, digits = 3L), "%")
+  if (missing(parm)) ends else ends[parm, , drop = FALSE]
+}
+
+# Degrees of freedom of the errors of so many clusters.
+effect_freedom <- \(x) {
+  if (is.null(x$cluster)) Inf else length(unique(x$cluster)) - 1
+}
+
 # A row for each estimate.
 effect_table <- function(x, level) {
   estimate <- x$coefficients
   error <- sqrt(diag(x$vcov))
-  far <- stats::qnorm((1 + level) / 2) * error
+  far <- stats::qt((1 + level) / 2, effect_freedom(x)) * error
   data.frame(estimate, error, lower = estimate - far, upper = estimate + far,
              row.names = names(estimate))
 }
@@ -80,7 +95,7 @@ effect_groups <- function(x) {
 
 naive_words <- function(x, number) {
   if (length(x$naive)) {
-    paste0(if (is.numeric(x$treat)) "slope of a line" else
+    paste0(if (is.numeric(x$treat)) "slope of a line without covariates" else
       if (x$functional == "means") "means" else "difference of means", " ",
       paste(number(x$naive), collapse = ", "), ", ")
   }
@@ -118,7 +133,7 @@ fit_rows.kme_effect <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
   frame <- data.frame(
     term = row.names(table), estimate = table$estimate,
     std.error = table$error, statistic = statistic,
-    p.value = 2 * stats::pnorm(-abs(statistic))
+    p.value = 2 * stats::pt(-abs(statistic), effect_freedom(x))
   )
   if (conf.int) {
     frame$conf.low <- table$lower
@@ -127,17 +142,18 @@ fit_rows.kme_effect <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
   frame
 }
 
+# What the fits of the arms have for their rows, for all rows.
+rows_of_fits <- function(x, name) {
+  values <- rep(NA_real_, x$n)
+  for (g in names(x$fits)) values[x$rows[[g]]] <- x$fits[[g]][[name]]
+  values
+}
+
 fit_values.kme_effect <- function(x, newdata = NULL) {
   if (!is.null(newdata)) {
     stop_input("'newdata' must be NULL for an effect, which is of its own rows")
   }
-  residuals <- rep(NA_real_, x$n)
-  alpha <- residuals
-  for (g in names(x$fits)) {
-    residuals[x$rows[[g]]] <- x$fits[[g]]$residuals
-    alpha[x$rows[[g]]] <- x$fits[[g]]$alpha
-  }
-  data.frame(.resid = residuals, .alpha = alpha,
+  data.frame(.resid = x$residuals, .alpha = rows_of_fits(x, "alpha"),
              .effective = x$effective[, 1L], row.names = names(x$y))
 }
 

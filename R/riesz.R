@@ -206,7 +206,8 @@ choose_ridges <- function(s, lambda, mu) {
     if (identical(found$border, "smallest")) {
       warn_kernmean("the smallest '", name, "' that was tried, ",
                     format_number(found$value / s$ridge, 3L), ", has the ",
-                    "smallest leave-one-out loss", kind = "border")
+                    "smallest leave-one-out loss; are rows repeated, or ",
+                    "outcomes without noise?", kind = "border")
     }
     found$value
   }

@@ -48,8 +48,10 @@
 #'
 #' @section When not to trust them: A warning of class
 #'   `kernmean_warning_overlap` comes where a group has fewer than 20 effective
-#'   rows or 10% of its rows, one row more than 10% of the weight, or less than
-#'   half of the imbalance goes. Where the target has rows unlike any of the
+#'   rows (or half of fewer than 40) or 10% of its rows, one row more than 10% of
+#'   the weight, less than half of the imbalance goes and more is left than
+#'   chance explains, or all rows of an arm have the same value of a covariate;
+#'   of a policy, where more than 5% of its rows are beyond the data. Where the target has rows unlike any of the
 #'   source, kernels extrapolate to 0: weights look harmless and say nothing of
 #'   these rows. Of skewed covariates (a warning of class
 #'   `kernmean_warning_skewed`) take logarithms or normal scores. Nothing here
@@ -179,9 +181,15 @@ kme_weights.default <- function(x, target = NULL, treat = NULL, kernel = NULL,
   ))
 }
 
+# A choice that may be written in capitals.
+any_case <- function(kind) {
+  \(value, name) take(if (is.character(value)) tolower(value) else value, kind,
+                      name)
+}
+
 weights_arguments <- door_table(
   "kme_weights.default", x = anything, target = anything, treat = anything,
-  kernel = maybe(a_kernel), estimand = choice("ate", "att", "atc"),
+  kernel = maybe(a_kernel), estimand = any_case(choice("ate", "att", "atc")),
   focal = anything, means = flag, positive = flag,
   lambda = maybe(number(open = TRUE)), weights = anything,
   landmarks = maybe(count(2L)), features = maybe(count()),
@@ -309,7 +317,9 @@ arm_parts <- function(space, treat, estimand, focal) {
   of <- list(z = space$sample$x[target, , drop = FALSE], rows = target)
   sources <- if (estimand == "ate") levels else setdiff(levels, focal)
   structure(lapply(stats::setNames(nm = sources), \(level) {
-    list(rows = which(treat == level), of = of, label = level)
+    rows <- which(treat == level)
+    warn_alike(space$columns, rows, target, level)
+    list(rows = rows, of = of, label = level)
   }), focal = if (estimand != "ate") focal)
 }
 
@@ -406,6 +416,31 @@ kept_map <- function(map) {
 }
 
 # --- Overlap -----------------------------------------------------------------
+
+# Columns that are constant in an arm and not in what it is to look like.
+warn_alike <- function(columns, rows, target, level) {
+  alike <- is_constant(columns[rows, , drop = FALSE]) &
+    !is_constant(columns[union(rows, target), , drop = FALSE])
+  if (any(alike)) {
+    warn_kernmean("all rows of '", level, "' have the same ",
+                  quoted(colnames(columns)[alike]), ", and what is said of ",
+                  "others is extrapolated", kind = "overlap")
+  }
+}
+
+# Rows of a policy beyond the data.
+warn_outside <- function(after, before, what) {
+  ends <- range(before)
+  outside <- mean(after < ends[1L] | after > ends[2L])
+  if (outside > most_outside) {
+    warn_kernmean(format_number(100 * outside, 2L), "% of the rows of ",
+                  "'policy' have values of ", what, " beyond those of the ",
+                  "data, and what is said of these is extrapolated",
+                  kind = "overlap")
+  }
+}
+
+most_outside <- 0.05
 
 # Signs that the source has no rows where the target is.
 warn_overlap <- function(fit, label, omega, mean = 1) {
