@@ -198,6 +198,13 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   new_fit("kme_effect", with_residuals(fields))
 }
 
+# What the fits of the arms have for their rows, for all rows.
+rows_of_fits <- function(x, name) {
+  values <- rep(NA_real_, x$n)
+  for (g in names(x$fits)) values[x$rows[[g]]] <- x$fits[[g]][[name]]
+  values
+}
+
 # Those of fits without the row, and what these say of it.
 with_residuals <- function(fields) {
   fields$residuals <- stats::setNames(rows_of_fits(fields, "residuals"),

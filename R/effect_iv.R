@@ -192,10 +192,11 @@ iv_functional <- function(fit, task, asked, name) {
       stop_input("'policy' must return the data frame with other values, of ",
                  "the same rows and columns, not ", describe(after))
     }
+    moved <- at(named_rows(block, after, "policy"))
     for (column in names(Filter(is.numeric, frame))) {
       warn_outside(after[[column]], frame[[column]], quoted(column))
     }
-    return(at(named_rows(block, after, "policy")) - at(own_points(sample)))
+    return(moved - at(own_points(sample)))
   }
   target <- iv_target(fit, asked$target, asked$smooth)
   if (!is.null(target$z)) {

@@ -142,13 +142,6 @@ fit_rows.kme_effect <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
   frame
 }
 
-# What the fits of the arms have for their rows, for all rows.
-rows_of_fits <- function(x, name) {
-  values <- rep(NA_real_, x$n)
-  for (g in names(x$fits)) values[x$rows[[g]]] <- x$fits[[g]][[name]]
-  values
-}
-
 fit_values.kme_effect <- function(x, newdata = NULL) {
   if (!is.null(newdata)) {
     stop_input("'newdata' must be NULL for an effect, which is of its own rows")

@@ -48,14 +48,14 @@
 #'
 #' @section When not to trust them: A warning of class
 #'   `kernmean_warning_overlap` comes where a group has fewer than 20 effective
-#'   rows (or half of fewer than 40) or 10% of its rows, one row more than 10% of
-#'   the weight, less than half of the imbalance goes and more is left than
+#'   rows (or half of fewer than 40) or 10% of its rows, one row more than 10%
+#'   of the weight, less than half of the imbalance goes and more is left than
 #'   chance explains, or all rows of an arm have the same value of a covariate;
-#'   of a policy, where more than 5% of its rows are beyond the data. Where the target has rows unlike any of the
-#'   source, kernels extrapolate to 0: weights look harmless and say nothing of
-#'   these rows. Of skewed covariates (a warning of class
-#'   `kernmean_warning_skewed`) take logarithms or normal scores. Nothing here
-#'   sees confounders that are not among the covariates.
+#'   of a policy, where more than 5% of its rows are beyond the data. Where the
+#'   target has rows unlike any of the source, kernels extrapolate to 0: weights
+#'   look harmless and say nothing of these rows. Of skewed covariates (a
+#'   warning of class `kernmean_warning_skewed`) take logarithms or normal
+#'   scores. Nothing here sees confounders that are not among the covariates.
 #'
 #' @section Cost: One exact factor of r columns (r is far below n for smooth
 #'   kernels) for each weighted group: \eqn{O(nr^2)}{O(n r^2)} time for factor

@@ -151,7 +151,10 @@ test_that("with much ridge it is the plug-in, then the difference of means", {
   means <- tapply(s$y, s$treat, mean)
   fit <- effect(control = list(lambda = 1e9, mu = 1e9))
   expect_near(unname(coef(fit)), unname(diff(c(means))), 1e-6)
-  expect_near(unname(diff(fit$naive)), unname(diff(c(means))), 1e-12)
+  expect_near(unname(fit$naive), unname(diff(c(means))), 1e-12)
+  # Of the other level it has the other sign.
+  turned <- update(fit, reference = names(means)[2L])
+  expect_near(unname(turned$naive), -unname(diff(c(means))), 1e-12)
 })
 
 test_that("counts as weights are rows that are repeated", {

@@ -252,7 +252,9 @@ test_that("weights are a function, of new rows, too", {
   fit <- quietly(kme_weights(treat ~ a + level, frame))
   refused(predict(fit), "'newdata' must be given")
   refused(predict(fit, s$x), "'newdata' must be a data frame with the treat")
-  refused(predict(fit, frame["a"]), "the treatment, 'treat'")
+  refused(predict(fit, frame["a"]), "missing: 'treat'")
+  treated <- frame[frame$treat == frame$treat[1L], ]
+  expect_equal(predict(fit, treated), weights(fit)[rownames(treated)])
   refused(predict(fit, transform(frame, treat = 2)), "levels of 'treat'")
   refused(predict(fit, transform(frame, level = "z")), "levels of 'level'")
   refused(predict(fit, transform(frame, a = NA)), "missing or infinite")
