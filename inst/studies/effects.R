@@ -397,7 +397,7 @@ overlap_designs <- list(
 )
 
 run_overlap <- function(reps, cores, quick) {
-  rows <- lapply(names(overlap_designs), function(kind) {
+  rows <- lapply(if (quick) "made" else names(overlap_designs), function(kind) {
     of_kind <- overlap_designs[[kind]]
     lapply(names(of_kind)[if (quick) 1 else TRUE], function(name) {
       design <- of_kind[[name]]
@@ -571,8 +571,10 @@ draw_designs <- function(table) {
     graphics::points(mine$rmse / first$rmse[where], at[where],
                      pch = style[way, "pch"], col = style[way, "col"])
   }
-  graphics::legend("top", rownames(style), pch = style$pch, col = style$col,
-                   horiz = TRUE, bty = "n", inset = -0.09, xpd = NA)
+  graphics::legend(graphics::grconvertX(0.5, "ndc"),
+                   graphics::grconvertY(1, "ndc"), rownames(style), xjust = 0.5,
+                   pch = style$pch, col = style$col, horiz = TRUE, bty = "n",
+                   xpd = NA)
 }
 
 show_part <- function(part, folder) {
