@@ -327,13 +327,5 @@ iv_sample <- function(n, seed = 1) {
 }
 
 # Runs code with another value of one of the package's own names.
-with_binding <- function(name, value, code) {
-  before <- get(name)
-  put <- \(x) utils::assignInNamespace(name, x, "kernmean")
-  put(value)
-  on.exit(put(before))
-  force(code)
-}
-
 # With these draws of random features in place of R's.
 with_draws <- function(draw, code) with_binding("draw_fourier", draw, code)

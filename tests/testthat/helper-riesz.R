@@ -36,7 +36,7 @@ riesz_R <- function(p, lambda, mu = lambda, source = 0L, functional = 0L) {
 
 # The same of fits without the unit of each row; units: of both kinds of rows,
 # a fixed target in none of them.
-left_out_R <- function(p, lambda, mu, unit, unit_m) {
+riesz_left_out_R <- function(p, lambda, mu, unit, unit_m) {
   left <- riesz_R(p, lambda, mu)
   if (p$fixed) {
     left$m_alpha <- rep(NA, length(unit))
@@ -106,7 +106,7 @@ arm_R <- function(K, y, rows, targets, lambda, mu, weights, unit) {
   again <- solve(plain + mu * diag(rep(0:1, c(1, ncol(p$f)))),
                  b - plain %*% fit$theta)
   a <- fit$alpha + drop(x %*% again)
-  left <- left_out_R(p, lambda, mu, unit[rows], unit[targets])
+  left <- riesz_left_out_R(p, lambda, mu, unit[rows], unit[targets])
   u <- numeric(length(y))
   u[rows] <- p$omega * a * left$residuals / n
   of <- p$upsilon * (fit$m_g - mean(p$upsilon * fit$m_g)) / length(targets)

@@ -233,7 +233,7 @@ test_that("a derivative and its error are those of the formulas", {
   fit <- effect(x = dose$x, y = dose$y, treat = dose$treat)
   expect_near(unname(coef(fit)),
               mean(want$m_g) + mean(want$alpha * want$residuals), 1e-6)
-  left <- left_out_R(p, 0.02, 0.05, 1:40, 1:40)
+  left <- riesz_left_out_R(p, 0.02, 0.05, 1:40, 1:40)
   u <- drop(weights(fit)) * left$residuals / 40 +
     (want$m_g - mean(want$m_g)) / 40
   expect_near(sqrt(vcov(fit)[1]), error_R(u), 1e-6)

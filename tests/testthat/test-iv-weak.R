@@ -209,7 +209,8 @@ test_that("landmarks at all rows are exact, others and features are maps", {
   all <- weak(data$x, data$y, data$z, landmarks = 1:60)
   expect_equal(fitted(all), fitted(fit), tolerance = 1e-5)
   expect_equal(all$strength, fit$strength, tolerance = 1e-5)
-  rows <- c(3, 9, 14, 22, 28, 30, 37, 41, 55)
+  # Fewer than it takes for eigenvalues that are rounding.
+  rows <- c(3, 14, 28, 37, 55)
   x <- as.matrix(data$x)
   z <- as.matrix(data$z)
   draws <- list(normals = matrix(rnorm(20), 1), offsets = runif(20, 0, 6))

@@ -20,6 +20,6 @@ test_that("units of more rows than features are left out as those of few", {
   p <- random_problem(n = 30, rows = 30, shared = 30, r = 3)
   unit <- rep(1:2, 15)
   s <- riesz_system(c(p, list(unit = unit, unit_m = unit)))
-  want <- left_out_R(p, 0.2, 0.2, unit, unit)
+  want <- riesz_left_out_R(p, 0.2, 0.2, unit, unit)
   expect_values(riesz_values(s, 0.2), want)
 })

@@ -24,7 +24,7 @@ test_that("fits without a row are refits without it", {
   unit_m <- rep(0L, 15)
   unit_m[p$pair[1:8]] <- 1:8
   unit_m[unit_m == 0L] <- -(1:7)
-  want <- left_out_R(p, 0.2, 0.05, seq_len(20), unit_m)
+  want <- riesz_left_out_R(p, 0.2, 0.05, seq_len(20), unit_m)
   by_lambda <- riesz_values(s, 0.2)
   by_mu <- riesz_values(s, 0.05)
   expect_values(by_lambda, want[c("alpha", "m_alpha")])
@@ -37,14 +37,14 @@ test_that("fits without a cluster or a fold are refits without it", {
   # Small units, one that is in one of the samples alone, one of many rows.
   unit[c(9:20)[unit[9:20] == 2]] <- 7L
   unit_m <- c(rep(c(1L, 8L), length.out = 7), unit[1:8])
-  want <- left_out_R(p, 0.2, 0.05, unit, unit_m)
+  want <- riesz_left_out_R(p, 0.2, 0.05, unit, unit_m)
   s <- riesz_system(c(p, list(unit = unit, unit_m = unit_m)))
   expect_values(riesz_values(s, 0.2), want[c("alpha", "m_alpha")])
   expect_values(riesz_values(s, 0.05), want[c("residuals", "m_g")])
   halves <- rep(1:2, each = 10)
   s <- riesz_system(c(p, list(unit = halves, unit_m = c(rep(3L, 7),
                                                         halves[1:8]))))
-  want <- left_out_R(p, 0.2, 0.05, halves, s$unit_m)
+  want <- riesz_left_out_R(p, 0.2, 0.05, halves, s$unit_m)
   expect_values(riesz_values(s, 0.05), want[c("residuals", "m_g")])
   expect_values(riesz_values(s, 0.2), want[c("alpha", "m_alpha")])
 })
@@ -77,7 +77,7 @@ test_that("a target that is no sample stays when rows leave", {
   p$fixed <- TRUE
   p$upsilon <- 1
   p$pair <- rep(1L, 20)
-  want <- left_out_R(p, 0.2, 0.05, 1:20, 0L)
+  want <- riesz_left_out_R(p, 0.2, 0.05, 1:20, 0L)
   s <- riesz_system(p)
   expect_values(riesz_values(s, 0.2), want[c("alpha", "m_alpha")])
   expect_values(riesz_values(s, 0.05), want[c("residuals", "m_g")])
@@ -89,7 +89,7 @@ test_that("ridges are those of the least loss of fits without the row", {
   found <- choose_ridges(riesz_system(p), NULL, NULL)
   grid <- 3 * 10^seq(-8.5, 3.5, by = 0.25)
   losses <- vapply(grid, \(ridge) {
-    left <- left_out_R(p, ridge, ridge, 1:20, match(1:20, p$pair))
+    left <- riesz_left_out_R(p, ridge, ridge, 1:20, match(1:20, p$pair))
     c(mean(p$omega * left$alpha^2) - 2 * mean(p$upsilon * left$m_alpha),
       mean(p$omega * left$residuals^2))
   }, numeric(2))
@@ -113,7 +113,7 @@ test_that("the estimate is a mean of weighted outcomes and a debiased one", {
     crossprod(cbind(1, p$f) * sqrt(p$omega)) + 20 * diag(c(0, rep(0.05, 4))),
     crossprod(cbind(1, p$f) * sqrt(p$omega))
   ))), 1e-10)
-  left <- left_out_R(p, 0.2, 0.05, 1:20, match(1:20, p$pair))
+  left <- riesz_left_out_R(p, 0.2, 0.05, 1:20, match(1:20, p$pair))
   expect_near(fit$source, p$omega * fit$effective * left$residuals / 20, 1e-10)
   expect_near(fit$functional, p$upsilon * (twin$m_g - fit$plugin) / 20, 1e-10)
 })
@@ -134,7 +134,7 @@ test_that("cross-fitted estimates are those of the other folds", {
   p$unit <- fold
   p$unit_m <- fold[match(1:20, p$pair)]
   fit <- riesz_estimate(p, 0.2, 0.05, folds = TRUE)
-  left <- left_out_R(p, 0.2, 0.05, fold, p$unit_m)
+  left <- riesz_left_out_R(p, 0.2, 0.05, fold, p$unit_m)
   expect_near(fit$estimate, mean(p$upsilon * left$m_g) +
                 mean(p$omega * left$alpha * left$residuals), 1e-10)
 })
