@@ -326,6 +326,5 @@ iv_sample <- function(n, seed = 1) {
        s = rep_len(c(1, 0, 1, 1, 0), n))
 }
 
-# Runs code with another value of one of the package's own names.
 # With these draws of random features in place of R's.
 with_draws <- function(draw, code) with_binding("draw_fourier", draw, code)
