@@ -83,7 +83,6 @@ static void find_gains(const km_cuts *cuts, const int *order, const room *own, d
 
 void km_cut_gains(const km_cuts *cuts, double *gains, double *work, km_poll poll) {
   const size_t n = cuts->n, r = cuts->r, workers = smaller(WORKERS, cuts->count);
-  const double each = (double) r * (double) r * (2 * (double) n + (double) r / 3);
   room own;
   const size_t size = lay_out(&own, n, r, NULL);
   for (size_t first = 0; first < cuts->count; first += PANEL) {
@@ -92,7 +91,7 @@ void km_cut_gains(const km_cuts *cuts, double *gains, double *work, km_poll poll
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(cuts, gains, work) \
     firstprivate(n, r, workers, first, count, size) schedule(static) \
-    num_threads(km_threads(each * (double) count / 4))
+    num_threads(km_threads((double) (r * r * (2 * n + r / 3)) * (double) count / 4))
 #endif
     for (size_t worker = 0; worker < workers; worker++) {
       room mine;
