@@ -191,6 +191,14 @@ objects <- list(
     rkhs_iv(points(24, 1, 15), numbers(24, 15), points(24, 1, 16),
             preset = "nnpiv")
   ),
+  kme_weights = alist(
+    kme_weights(l ~ a + b, frame(60, 6)),
+    kme_weights(~ a + b, frame(40, 7), target = frame(30, 8), means = FALSE)
+  ),
+  kme_effect = alist(
+    kme_effect(y ~ l, ~ a + b, frame(60, 4)),
+    kme_effect(y ~ b, ~ a + h, frame(60, 5))
+  ),
   rkhs_iv_nested = alist(
     rkhs_iv_nested(points(24, 1, 1), points(24, 1, 2), points(24, 1, 3),
                    points(24, 1, 4), numbers(24, 5), mu_g = 1, mu_h = 1),

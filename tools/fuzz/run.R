@@ -296,6 +296,8 @@ na_fields <- c(
   "[$]cv[$]bandwidth$",
   # A kernel that failed has no error rate, landmarks that were given no loss.
   "[$]bandwidths[$]error$", "[$]lost$",
+  # Weights of derivatives have the mean 0.
+  "[$]fits[$].*[$]ess$",
   # Factors have no linear part, fits without residuals no test.
   "[$]strength[$][Fp]_linear$", "[$]overid$",
   # P-values on the diagonal.
