@@ -208,8 +208,8 @@ judge <- function(answer, plan, changed) {
   }
   # Text in the place of an aspect, a list in that of a color.
   if (plan$mode %in% c("one", "several")) {
-    answer$warnings <- grep(paste0("coercion \\[graphics::plot.window\\]$|",
-                                   "supplied color is neither"),
+    answer$warnings <- grep(paste0("coercion \\[(graphics::plot.window|plot",
+                                   ".xy)\\]$|supplied color is neither"),
                             answer$warnings, value = TRUE, invert = TRUE)
   }
   if (length(answer$warnings)) {
