@@ -58,8 +58,9 @@
 #' one of more than two numbers is one more column of the kernel.
 #'
 #' @section When not to trust it: The warnings are those of [kme_weights()], of
-#'   the effective weights. Where arms do not overlap the kernel extrapolates
-#'   to the mean, and the warning of overlap is the only sign. Heavy-tailed or
+#'   the effective weights, and one of class `kernmean_warning_levels` of doses
+#'   with fewer than six values. Where arms do not overlap the kernel
+#'   extrapolates, and the warning is the only sign. Heavy-tailed or
 #'   strongly skewed covariates with much signal (the second design of Kang and
 #'   Schafer, 2007) bias the estimate by more than its error: take logarithms or
 #'   normal scores. Confounders that are not among the covariates are seen by
