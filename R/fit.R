@@ -174,16 +174,21 @@ kernel_columns <- function(kernel) {
   )
 }
 
-# Columns of numbers, with names if they have none: one is "x".
+# A matrix whose columns have names: "x" for one that has none.
+named_columns <- function(x) {
+  if (is.null(colnames(x)) && ncol(x) > 0L) {
+    colnames(x) <- if (ncol(x) == 1L) "x" else paste0("x", seq_len(ncol(x)))
+  }
+  x
+}
+
+# Columns of numbers, with names if they have none.
 named_frame <- function(x) {
   if (is.data.frame(x)) {
     return(x)
   }
-  x <- as.matrix(x)
+  x <- named_columns(as.matrix(x))
   rows <- rownames(x)
-  if (is.null(colnames(x)) && ncol(x) > 0L) {
-    colnames(x) <- if (ncol(x) == 1L) "x" else paste0("x", seq_len(ncol(x)))
-  }
   # Row names of a data frame are all different.
   rownames(x) <- NULL
   x <- as.data.frame(x)

@@ -68,8 +68,17 @@ riesz_values <- function(s, ridges, leave = TRUE, loss = FALSE) {
   }
   values$m_alpha <- product(s$b, inverse * s$target)
   values$m_g <- product(s$b, inverse * s$along)
-  if (!leave) values else if (is.null(s$unit)) leave_rows(s, inverse, values)
-  else leave_units(s, inverse, values)
+  if (!leave) {
+    return(values)
+  }
+  # Of a target that is no sample each row that is left out has its own.
+  if (s$fixed) {
+    values[c("m_alpha", "m_g")] <- lapply(values[c("m_alpha", "m_g")], \(m) {
+      m[rep(1L, nrow(s$z)), , drop = FALSE]
+    })
+  }
+  if (is.null(s$unit)) leave_rows(s, inverse, values) else
+    leave_units(s, inverse, values)
 }
 
 # From the normal matrices N: with e = z'N^-1 z, p = z'N^-1 b and k = b'N^-1 b
@@ -100,13 +109,8 @@ leave_rows <- function(s, inverse, values) {
       colSums((s$upsilon[s$pair] * moved * values$alpha)[with, ]) / total
     return(values)
   }
-  values$m_alpha <- values$m_alpha - own * product(s$b^2, inverse) / n
-  if (s$fixed) {
-    for (name in c("m_alpha", "m_g")) {
-      values[[name]] <- values[[name]][rep(1L, n), , drop = FALSE]
-    }
-    of <- with
-  }
+  if (s$fixed) of <- with else
+    values$m_alpha <- values$m_alpha - own * product(s$b^2, inverse) / n
   values$m_alpha[of, ] <- values$m_alpha[of, ] +
     (moved * values$alpha)[with, ]
   values$m_g[of, ] <- values$m_g[of, ] - (moved * values$residuals)[with, ]
@@ -126,9 +130,6 @@ leave_units <- function(s, inverse, values) {
   source <- of(s$unit)
   functional <- of(s$unit_m)
   if (s$fixed) {
-    for (name in c("m_alpha", "m_g")) {
-      values[[name]] <- values[[name]][rep(1L, n), , drop = FALSE]
-    }
     s$b <- s$b[rep(1L, n), , drop = FALSE]
     functional <- source
     s$upsilon <- numeric(n)

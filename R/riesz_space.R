@@ -31,13 +31,6 @@ covariate_columns <- function(x, like = x, name = "x") {
   do.call(cbind, unname(columns))
 }
 
-named_columns <- function(x) {
-  if (is.null(colnames(x))) {
-    colnames(x) <- if (ncol(x) == 1L) "x" else paste0("x", seq_len(ncol(x)))
-  }
-  x
-}
-
 # Points of raw columns with the kernel of the request, its bandwidth that of
 # the pooled rows: twice the median distance of standardized columns by default.
 riesz_sample <- function(x, kernel, scale, pool = NULL) {

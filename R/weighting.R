@@ -287,11 +287,9 @@ riesz_space <- function(x, asked, dose = NULL, target = NULL) {
   }
   sample <- riesz_sample(cbind(.dose = dose, columns), kernel, asked$scale,
                          pool)
-  z <- sample$x
-  means <- isTRUE(asked$means)
   list(
     sample = sample, like = x, columns = columns, pool = pool,
-    dose = !is.null(dose), means = means,
+    dose = !is.null(dose), means = isTRUE(asked$means),
     approximation = asked[c("landmarks", "features")]
   )
 }
