@@ -1,5 +1,5 @@
 # Rscript bench/readme.R [FILE.csv]
-# The ratios of time in the table of README.md: processor seconds of one call on
+# The ratios of time in the table of vignettes/measured.Rmd: processor seconds of one call on
 # one thread, of kernmean and of the package that one would otherwise use.
 
 here <- grep("^--file=", commandArgs(), value = TRUE)
