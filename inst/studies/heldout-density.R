@@ -25,7 +25,7 @@ here <- if (sys.nframe() == 0) {
   file <- grep("^--file=", commandArgs(), value = TRUE)[1]
   dirname(gsub("~+~", " ", sub("^--file=", "", file), fixed = TRUE))
 } else {
-  system.file("studies", package = "kernmean")
+  studies
 }
 source(file.path(here, "common.R"), local = TRUE)
 

@@ -38,12 +38,12 @@ fitted to the estimates:
   --help           this text"
 
 study_name <- "student.R"
-# source() by another script finds the package's folder.
+# A page that reads this has the folder in `studies`.
 here <- if (sys.nframe() == 0) {
   file <- grep("^--file=", commandArgs(), value = TRUE)[1]
   dirname(gsub("~+~", " ", sub("^--file=", "", file), fixed = TRUE))
 } else {
-  system.file("studies", package = "kernmean")
+  studies
 }
 source(file.path(here, "common.R"), local = TRUE)
 

@@ -1,15 +1,23 @@
 # What the vignettes share: the results of the studies, and small figures.
 
+# The folder of the studies in the sources, where a page is made beside them;
+# results and most scripts are not installed (.Rinstignore).
+studies <- if (dir.exists("../inst/studies")) {
+  normalizePath("../inst/studies")
+} else {
+  system.file("studies", package = "kernmean")
+}
+
 # The path of a stored result, and its table.
 stored_file <- function(name) {
-  system.file("studies", "results", paste0(name, c("", ".gz", ".xz")),
-              package = "kernmean")
+  files <- file.path(studies, "results", paste0(name, c("", ".gz", ".xz")))
+  c(files[file.exists(files)], files)[1]
 }
 stored <- function(name) utils::read.csv(stored_file(name), comment.char = "#")
 
 # A figure as a PNG file of few colours, a third of the size: knitr draws a BMP
 # file, which is read and written again.
-small_png <- function(bmp, most = 160) {
+small_png <- function(bmp, most = 64) {
   bytes <- readBin(bmp, "raw", file.size(bmp))
   number <- function(at, size = 4) {
     readBin(bytes[at + seq_len(size)], "integer", 1, size, endian = "little")
