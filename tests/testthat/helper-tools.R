@@ -1,6 +1,11 @@
 # What several test files need: kernels with their twins, threads, instruction
 # levels, and errors with their classes.
 
+# Tests that CRAN skips, and snapshots; see tests/README.md.
+if (identical(Sys.getenv("KERNMEAN_EXTENDED_TESTS"), "true")) {
+  Sys.setenv(NOT_CRAN = "true")
+}
+
 # Runs code on so many threads, then restores the limit.
 with_threads <- function(threads, code) {
   before <- kernmean_threads(threads)
