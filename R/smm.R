@@ -749,7 +749,7 @@ choose_row <- function(table, type, median) {
 #'   The class remains that of the machines and their votes; near even odds
 #'   another one may have the largest probability. The folds are those of the
 #'   choice of parameters. If nothing was chosen, they are the argument `folds`
-#'   of [smm()] (of a number that many, of neighbours within each class), and
+#'   of [smm()] (of a number that many, of neighbors within each class), and
 #'   each call takes so many fits. `plot(fit, type = "calibration")` shows how
 #'   often the class of the largest probability was right, in ten bins of equal
 #'   counts, with exact 95% intervals, of bags left out; A and B, too, are those
@@ -843,7 +843,7 @@ smm_decision <- function(object, newdata, id = NULL) {
 
 # The fit with `left_out`, the decision values of its bags left out with their
 # folds, and the `sigmoids` of these. Where nothing was chosen there are no
-# folds yet, and none are drawn: neighbours among the bags of a class make one.
+# folds yet, and none are drawn: neighbors among the bags of a class make one.
 calibrate <- function(object, type = "probability") {
   if (object$type != "classification") {
     stop_input("'type' must not be \"", type, "\" unless classes were ",
