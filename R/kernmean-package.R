@@ -20,6 +20,19 @@
 #' computation failed) and `kernmean_error_data` (a data set's file is missing
 #' or not what it should be); warnings have the class `kernmean_warning`.
 #'
+#' @section What all functions have in common:
+#' Data are vectors, matrices or data frames (tibbles and data tables, too) of
+#' numbers; dates and columns with units count as the numbers that they hold,
+#' factors as levels where the help says so. Columns that are lists, and
+#' characters, complex or infinite numbers, are errors. So are missing values,
+#' which a kernel has no place for: `na.action = na.omit` in formulas drops
+#' their rows, and `vignette("kernmean")` shows how they are imputed.
+#'
+#' An argument is one value unless its help says that it takes several. Words
+#' that are values, such as `norm = "L1"`, keep the case they have in the help,
+#' and a beginning that only one of them has is enough; estimators and estimands
+#' may be in either case, `"S-KMSE"` as well as `"skmse"`.
+#'
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
 #' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st

@@ -2,11 +2,11 @@
 #
 #   Rscript tools/messages.R [FILES]
 #
-# Runs the tests of the installed package, or those whose names match the regular
-# expression FILES, in this process, and notes each call of stop_input(),
-# stop_kernmean() and warn_kernmean() that is reached. Prints the calls in R/ that
-# were not, and those whose words another has too. What tests provoke in other
-# processes is not seen.
+# Runs the tests of the installed package, or those whose names match the
+# regular expression FILES, in this process, and notes each call of
+# stop_input(), stop_kernmean() and warn_kernmean() that is reached. Prints the
+# calls in R/ that were not, and those that another is equal to. What tests
+# provoke in other processes is not seen.
 
 files <- commandArgs(TRUE)
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
@@ -51,11 +51,13 @@ testthat::test_dir(folder, filter = if (length(files)) files,
                    package = "kernmean", load_package = "installed",
                    reporter = "silent", stop_on_failure = FALSE)
 
-show <- \(rows) cat(sprintf("  R/%s: %s\n", rows$room, substr(rows$call, 1, 150)),
-                    sep = "")
+show <- \(rows) {
+  cat(sprintf("  R/%s: %s\n", rows$room, substr(rows$call, 1, 150)), sep = "")
+}
 missed <- calls[!calls$call %in% ls(reached), ]
 show(missed)
 cat(nrow(missed), "of", nrow(calls), "calls were not reached\n")
-same <- calls[duplicated(calls$call) | duplicated(calls$call, fromLast = TRUE), ]
+same <- duplicated(calls$call) | duplicated(calls$call, fromLast = TRUE)
+same <- calls[same, ]
 show(same[order(same$call), ])
 cat(nrow(same), "calls are the same as another\n")
