@@ -8,8 +8,9 @@
 check_days <- function(sketch, name = "x") {
   if (!inherits(sketch, "kme_sketch") || !length(sketch$groups) ||
         sketch$moments < 2) {
-    stop_input("'", name, "' must be a sketch with a group for each day and ",
-               "second moments, as of kme_sketch(groups = \"day\"), not ",
+    stop_input("'", name, "' must be a sketch of rows with a group for each ",
+               "day and second moments, as of kme_sketch(groups = \"day\"), ",
+               "not ",
                if (inherits(sketch, "kme_sketch")) "one without" else
                  describe(sketch))
   }
@@ -80,9 +81,11 @@ times_columns <- \(x, by) x * rep(by, each = nrow(x))
 # sizes than the harmonic mean).
 day_points <- function(days, directions) {
   units <- day_units(days$total, directions)
-  harmonic <- 1 / mean(1 / days$each$n)
+  n <- days$each$n
+  # Of equal sizes it is that size, to the bit.
+  harmonic <- max(n) / mean(max(n) / n)
   list(x = sqrt(harmonic) * cross(units$basis, days$means - units$center),
-       noise = harmonic / days$each$n)
+       noise = harmonic / n)
 }
 
 # The z of sum |y_t - y_{t-1}|^2 within segments, by its exact mean and variance
@@ -147,8 +150,8 @@ functional_targets <- function(variable) {
   })
   single <- do.call(cbind, c(list(z), shares))
   d <- ncol(z)
-  pairs <- which(upper.tri(diag(d), TRUE), arr.ind = TRUE)
-  if (d > most_paired) pairs <- cbind(seq_len(d), seq_len(d))
+  paired <- if (d > most_paired) diag(d) > 0 else upper.tri(diag(d), TRUE)
+  pairs <- which(paired, arr.ind = TRUE)
   i <- pairs[, 1L]
   j <- pairs[, 2L]
   names <- colnames(single)
@@ -163,7 +166,7 @@ functional_targets <- function(variable) {
       of = seq_len(ncol(single) + length(i)), first = c(none, i),
       second = c(none, j),
       center = c(attr(z, "scaled:center"), 0 * others, 0 * i),
-      scale = c(units, ifelse(i == j, units[i], units[i] * units[j]))
+      scale = c(units, units[i] * units[j])
     )
   )
 }
@@ -196,5 +199,6 @@ functional_z <- function(functionals, difference, at, covariance) {
 # In the units of the columns; a spread as a standard deviation.
 in_units <- function(table, values) {
   spread <- table$first > 0L & table$first == table$second
-  table$center + table$scale * ifelse(spread, sqrt(pmax(values, 0)), values)
+  values <- table$center + table$scale * values
+  ifelse(spread, sqrt(pmax(values, 0)), values)
 }

@@ -65,13 +65,16 @@
 #' weights. On the first day there are no bets.
 #'
 #' @section Days that are not as they should be: A day that is missing is passed
-#' over: days need not follow each other, only come in their order. Rows that
+#' over, and a day that comes after later ones is judged when it comes. Where
+#' names are dates such as 2026-03-31, `print()` says which are missing since
+#' the reference; weekdays that no day has had are not. Rows that
 #' come late for a day that was judged, and a day that comes twice, are an error
 #' that names the day; a day of two files is one sketch of both. A new column is
 #' ignored, as [kme_sketch()] reads the columns of the landmarks by name, and
-#' one that is gone is its error. So is a level of a factor that the landmarks
-#' do not know: to go on, make landmarks of rows that have it, and a new
-#' reference. A day of which the landmarks lose much more than of others is a
+#' one that is gone is its error. A level of a factor that the landmarks do not
+#' have is like none of theirs, so that they lose rows that have it; to go on,
+#' make landmarks of rows that have it, and a new reference. A day of which the
+#' landmarks lose much more than of others is a
 #' warning (class `kernmean_warning_projection`). A reference whose days are
 #' like their neighbors, as with a trend, is one of class
 #' `kernmean_warning_order`: alarms may be false then. Days of the week among
@@ -126,7 +129,7 @@
 #'   `missing` ones}
 #' \item{evidence}{the capital of the bets, as logarithms}
 #' \item{landmarks, reference, claims, limit, repeated, directions, streams,
-#'   seen, judged, usual, path}{what it goes on with}
+#'   seen, usual, path}{what it goes on with}
 #' `as.data.frame()` is the table. `summary(m, day)` has the functionals of a
 #' day in the units of the columns, the largest z first. `plot(m, type)` draws
 #' `"evidence"`, the distance of the `"days"`, or the z of the `"columns"`
@@ -264,7 +267,7 @@ warn_day <- function(day, lost) {
     warn_kernmean("the landmarks lose ", format_number(100 * day$lost, 2L),
                   "% of mean k(x, x) of '", day$day, "', not ",
                   format_number(100 * usual, 2L), "% as of other days: it has ",
-                  "rows far from all of them", kind = "projection")
+                  "rows, or levels, far from all of them", kind = "projection")
   }
 }
 
@@ -274,7 +277,6 @@ begin_claim <- function(monitor) {
   monitor$evidence <- if (monitor$streams) new_evidence(1L, row_bettors) else
     new_evidence(2L + 2L * nrow(monitor$functionals$table), rank_bettors)
   monitor$claims <- monitor$claims + 1L
-  monitor$judged <- character()
   monitor
 }
 
@@ -360,13 +362,13 @@ judge_rows <- function(monitor, x, y, height) {
 add_judged <- function(monitor, day, bets, found, usual, z) {
   evidence <- bet_day(monitor$evidence, bets)
   monitor$evidence <- evidence
-  monitor$judged <- c(monitor$judged, day$day)
+  judged <- c(claim_rows(monitor)$day, day$day)
   monitor$usual[[day$day]] <- usual
   reached <- if (monitor$repeated) evidence$run else evidence$log
   row <- c(day[c("day", "n")], found, list(
     evidence = exp(evidence$log), log10 = evidence$log / log(10),
     run = exp(evidence$run),
-    since = monitor$judged[evidence$since[1 + monitor$repeated]],
+    since = judged[evidence$since[1 + monitor$repeated]],
     alarm = reached >= log(monitor$limit), lost = day$lost,
     claim = monitor$claims
   ), stats::setNames(as.list(z), monitor$functionals$table$label))
@@ -399,11 +401,10 @@ update.kme_monitor <- function(object, x = NULL, ..., y = NULL,
 restart_monitor <- function(monitor) {
   last <- claim_rows(monitor)
   if (!monitor$streams) {
-    count <- nrow(monitor$days$each)
-    if (any(last$alarm)) {
-      count <- match(last$since[nrow(last)], monitor$days$each$day) - 1L
-    }
-    monitor$days$each <- monitor$days$each[seq_len(count), ]
+    each <- monitor$days$each
+    count <- if (any(last$alarm)) match(last$since[nrow(last)], each$day) - 1L
+      else nrow(each)
+    monitor$days$each <- each[seq_len(count), ]
     monitor$days$means <- monitor$days$means[, seq_len(count), drop = FALSE]
     monitor$reference <- count
   }
@@ -423,16 +424,38 @@ fit_lines.kme_monitor <- function(x, digits) {
            words_of_sizes(days$n), "; ",
            count_of(nrow(x$functionals$table), "functional")),
     if (x$claims > 1L) paste0("claim ", x$claims, ", each at its own alpha"),
-    if (length(x$judged)) judged_lines(x, claim_rows(x), min(digits, 3L))
+    judged_lines(x, claim_rows(x), min(digits, 3L)),
+    missing_line(x$seen, days$day[max(1L, x$reference)])
   )
 }
 
+# Dates after `last` that did not come, in words: of weekdays that others were
+# on, where those mostly follow each other.
+missing_line <- function(days, last) {
+  dates <- as.Date(days, "%Y-%m-%d")
+  if (!identical(format(dates), days)) {
+    return()
+  }
+  all <- seq(min(dates), max(dates), 1)
+  all <- format(all[weekdays(all) %in% weekdays(dates)])
+  came <- all %in% days
+  gone <- all[!came & all > last]
+  if (length(gone) && stats::median(diff(which(came))) == 1) {
+    paste0(count_of(length(gone), "day"), " missing since ", last, ": ",
+           shorten(gone))
+  }
+}
+
 judged_lines <- function(x, claim, digits) {
+  if (!NROW(claim)) {
+    return()
+  }
   shown <- \(v) format_number(v, digits)
   last <- claim[nrow(claim), ]
   z <- unlist(last[x$functionals$table$label])
-  top <- which.max(abs(z))
+  top <- if (length(z)) which.max(abs(z))
   alarms <- claim$day[claim$alarm]
+  name <- if (x$repeated) "run" else "evidence"
   c(
     paste0(
       last$day, ": ",
@@ -443,9 +466,8 @@ judged_lines <- function(x, claim, digits) {
                               " sd ", if (z[[top]] < 0) "below" else "above")
     ),
     paste0(
-      if (x$repeated) "run " else "evidence ",
-      shown(if (x$repeated) last$run else last$evidence),
-      " for a change since ", last$since, " (alarm at ", shown(x$limit), "); ",
+      name, " ", shown(last[[name]]), " for a change since ", last$since,
+      " (alarm at ", shown(x$limit), "); ",
       if (length(alarms)) paste("alarm on", shorten(alarms)) else "no alarm"
     )
   )

@@ -120,7 +120,7 @@ static double distance(const scoring *a, double noise, double times) {
   double sum = 0;
   for (size_t j = 0; j < a->r; j++) {
     const double variance =
-      (1 - a->rho) * times * fmax(a->values[j], 0) + (a->rho + noise - 1);
+      (1 - a->rho) * times * fmax(a->values[j], 0) + (a->rho + (noise - 1));
     sum += a->y[j] / fmax(variance, floor);
   }
   return sum;

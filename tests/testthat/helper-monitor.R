@@ -30,19 +30,31 @@ shrunk_R <- function(x, center, free) {
   list(s = s, rho = min(1, max(0.05, rho)))
 }
 
-# Distances of days (rows of x, all of one size) from those kept, a kept day
-# left out, with the rho of all kept.
-distances_R <- function(x, kept) {
-  rho <- shrunk_R(x[kept, ], colMeans(x[kept, ]), length(kept) - 1)$rho
+# Distances of days (rows of x) from those kept, a kept day left out, with the
+# rho of all kept; noise: what the identity is times that for each day. Limits
+# of eigenvalues hold before a kept day is left out.
+distances_R <- function(x, kept, noise = rep(1, nrow(x))) {
+  h <- length(kept)
+  center <- colMeans(x[kept, ])
+  rho <- shrunk_R(x[kept, ], center, h - 1)$rho
   vapply(seq_len(nrow(x)), \(t) {
     others <- x[setdiff(kept, t), ]
-    v <- (1 - rho) * stats::cov(others) + rho * diag(ncol(x))
-    stats::mahalanobis(x[t, ], colMeans(others), v)
+    own <- (t %in% kept) * h / (h - 1) / (h - 2) * tcrossprod(x[t, ] - center)
+    away_R(x[t, ], colMeans(others), stats::cov(others) + own, rho, noise[t],
+           (1 - rho) * own)
   }, 1)
 }
 
+away_R <- function(day, center, s, rho, noise, less = 0) {
+  v <- (1 - rho) * s + (rho + noise - 1) * diag(length(day))
+  pairs <- eigen(v, symmetric = TRUE)
+  values <- pmax(pairs$values, noise * min(1 / 2, rho + max(0, 1 - noise)))
+  v <- pairs$vectors %*% (values * t(pairs$vectors))
+  stats::mahalanobis(day, center, v - less)
+}
+
 # list(distances, kept)
-scores_R <- function(x) {
+scores_R <- function(x, noise = rep(1, nrow(x))) {
   h <- ceiling(0.75 * nrow(x))
   middle <- apply(x, 2, stats::median)
   d <- colSums(((t(x) - middle) / pmax(1, apply(x, 2, stats::mad)))^2)
@@ -53,10 +65,11 @@ scores_R <- function(x) {
     if (identical(kept, before) || step == 4) break
     all <- x[kept, ]
     m <- shrunk_R(all, colMeans(all), h - 1)
-    d <- stats::mahalanobis(x, colMeans(all),
-                            (1 - m$rho) * m$s + m$rho * diag(ncol(x)))
+    d <- vapply(seq_len(nrow(x)), \(t) {
+      away_R(x[t, ], colMeans(all), m$s, m$rho, noise[t])
+    }, 1)
   }
-  list(distances = distances_R(x, kept), kept = kept)
+  list(distances = distances_R(x, kept, noise), kept = kept)
 }
 
 # What five bettors make of a rank, for a change k days ago.

@@ -120,6 +120,24 @@ test_that("update() goes on from what was kept", {
   expect_identical(a, b)
 })
 
+test_that("any number of threads makes the same changes, read back or not", {
+  path <- tempfile()
+  saveRDS(sketch, path)
+  for (threads in c(1, 2, 5)) {
+    again <- with_threads(threads, {
+      set.seed(10)
+      kme_changes(readRDS(path), B = 99)
+    })
+    if (threads == 1) first <- again
+    expect_identical(again, first)
+  }
+  saveRDS(fit, path)
+  set.seed(11)
+  kept <- update(readRDS(path), B = 99)
+  set.seed(11)
+  expect_identical(kept, update(fit, B = 99))
+})
+
 test_that("changes print and plot, and refuse in words", {
   set.seed(1)
   expect_snapshot(kme_changes(sketch, B = 99))

@@ -74,6 +74,38 @@ test_that("a day of few rows is as far as its noise explains", {
   expect_lt(max(abs(log(middle[2] / middle[1]))), 0.5)
 })
 
+test_that("unequal sizes are in the formula, and equal ones leave it plain", {
+  set.seed(6)
+  n <- sample(c(100, 150, 300), 40, TRUE)
+  noise <- 1 / (n * mean(1 / n))
+  x <- matrix(rnorm(3 * 40), 3) * rep(sqrt(noise), each = 3)
+  got <- .Call(C_r_day_scores, x, noise)
+  want <- scores_R(t(x), noise)
+  expect_identical(which(got$kept > 0), want$kept)
+  expect_near(got$distances, want$distances, 1e-10)
+  plain <- scores_R(t(x))$distances
+  expect_gt(max(abs(want$distances / plain - 1)), 0.1)
+  # 1/(1/49) is not 49.
+  for (size in c(49, 93, 150)) {
+    same <- days
+    same$each$n <- rep(size, 20)
+    units <- day_units(same$total, 20)
+    centered <- same$means - units$center
+    expect_identical(day_points(same, 20),
+                     list(x = sqrt(size) * cross(units$basis, centered),
+                          noise = rep(1, 20)))
+  }
+  # Rows counted twice change the scale alone.
+  sizes <- days
+  sizes$each$n <- rep(c(100, 150, 300, 150), 5)
+  x <- day_points(sizes, 5)
+  sizes$each$n <- 2 * sizes$each$n
+  expect_identical(day_points(sizes, 5)$noise, x$noise)
+  harmonic <- 1 / mean(1 / c(100, 150, 300, 150))
+  expect_equal(x$noise, harmonic / rep(c(100, 150, 300, 150), 5),
+               tolerance = 1e-14)
+})
+
 test_that("neighbors are compared with all permutations", {
   set.seed(5)
   x <- matrix(rnorm(2 * 6), 2)

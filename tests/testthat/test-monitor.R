@@ -68,8 +68,37 @@ test_that("days one by one, at once, and saved between are the same", {
   expect_identical(grown, m)
   named <- kme_monitor(both, reference = both$groups[1:30])
   expect_identical(named$table, m$table)
-  expect_identical(with_threads(1, kme_monitor(both, reference = 30))$table,
-                   with_threads(4, kme_monitor(both, reference = 30))$table)
+})
+
+# A monitor of x (and y) that is saved and read between every two days.
+saved_daily <- function(monitor, x, y = NULL) {
+  path <- tempfile()
+  for (day in x$groups) {
+    saveRDS(monitor, path)
+    monitor <- update(readRDS(path), x[day], y = if (!is.null(y)) y[day])
+  }
+  monitor
+}
+
+test_that("any number of threads makes the same monitor, saved daily or not", {
+  first <- both$groups[1:30]
+  x <- both[both$groups[25:46]]
+  set.seed(5)
+  y <- service_sketch(service_days(22), landmarks, first = x$groups[1])
+  two <- kme_monitor(x, y)
+  # Landmarks and rows are read with so many threads as well.
+  for (threads in c(1, 2, 5)) {
+    with_threads(threads, {
+      expect_identical(kme_monitor(both, reference = 30), m)
+      expect_identical(saved_daily(kme_monitor(both[first]), both[
+        both$groups[31:46]
+      ]), m)
+      expect_identical(kme_monitor(x, y), two)
+      started <- kme_monitor(x[x$groups[1]], y[y$groups[1]])
+      expect_identical(saved_daily(started, x[x$groups[-1]],
+                                   y[y$groups[-1]]), two)
+    })
+  }
 })
 
 test_that("rows are sketched as the reference was", {
@@ -207,6 +236,102 @@ test_that("what cannot be monitored is refused in words", {
   ))
 })
 
+test_that("dates that are missing are said", {
+  line <- \(monitor) grep("missing", fit_lines(monitor, 3L), value = TRUE)
+  expect_identical(line(m), character())
+  gone <- both[setdiff(both$groups, c("2026-03-05", "2026-04-03",
+                                      "2026-04-04"))]
+  expect_identical(line(kme_monitor(gone, reference = 29)),
+                   "2 days missing since 2026-03-30: 2026-04-03, 2026-04-04")
+  expect_identical(line(kme_monitor(both[both$groups[-33]], reference = 30)),
+                   "1 day missing since 2026-03-30: 2026-04-02")
+  # A claim that began anew counts from its own reference on.
+  again <- update(kme_monitor(gone, reference = 29), restart = TRUE)
+  later <- service_sketch(service_days(1), landmarks, first = "2026-04-18")
+  expect_identical(line(update(again, later)),
+                   "2 days missing since 2026-04-09: 2026-04-16, 2026-04-17")
+  # No weekday is missed that no day has had, nor any day of other rhythms.
+  lines_of <- \(days, last) missing_line(format(as.Date(days)), last)
+  all <- as.Date("2026-03-02") + 0:60
+  workday <- all[as.POSIXlt(all)$wday %in% 1:5]
+  expect_null(lines_of(workday, "2026-03-20"))
+  expect_identical(lines_of(workday[-c(3, 20)], "2026-03-20"),
+                   "1 day missing since 2026-03-20: 2026-03-27")
+  weekly <- all[1:8 * 7]
+  expect_null(lines_of(weekly, "2026-03-20"))
+  expect_match(lines_of(weekly[-6], "2026-03-20"),
+               format(weekly[6]))
+  for (by in c("2 days", "2 weeks", "month", "quarter")) {
+    expect_null(lines_of(seq(all[1], by = by, length.out = 14), "2026-03-20"))
+  }
+  # A long gap is one; other names are no dates.
+  expect_match(lines_of(all[-(20:59)], "2026-03-20"), "^40 days missing")
+  expect_null(missing_line(c("2026-02-29", "2026-03-02"), "2026-02-29"))
+  expect_null(missing_line(c("2026-03-01 10:00", "2026-03-03 10:00"), "2026"))
+})
+
+test_that("what comes from files and queries is judged, or refused in words", {
+  skip_if_not_installed("RSQLite")
+  set.seed(6)
+  folder <- tempfile()
+  dir.create(folder)
+  one_day <- \(kinds = c("a", "b")) cbind(service_days(1), kind = sample(
+    kinds, 150, TRUE
+  ))
+  days <- format(as.Date("2026-03-01") + 0:14)
+  each <- lapply(stats::setNames(days, days), \(day) one_day())
+  files <- file.path(folder, paste0(days, ".csv"))
+  Map(utils::write.csv, each, files, row.names = FALSE)
+  read <- \(path) cbind(utils::read.csv(path), day = sub("[.]csv$", "",
+                                                        basename(path)))
+  known <- transform(do.call(rbind, each), kind = factor(kind))
+  own <- kme_landmarks(known, 60)
+  past <- kme_sketch(files[1:10], own, groups = "day", read = read, moments = 2)
+  before <- suppressWarnings(kme_monitor(past, columns = FALSE))
+  of_files <- \(m, files) update(m, files, groups = "day", read = read)
+  m <- of_files(before, files[11:13])
+  con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
+  on.exit(DBI::dbDisconnect(con))
+  DBI::dbWriteTable(con, "log", do.call(rbind, lapply(files, read)))
+  ask <- \(m, what, where) {
+    found <- DBI::dbSendQuery(con, paste("select", what, "from log where day",
+                                         where))
+    on.exit(DBI::dbClearResult(found))
+    update(m, found, groups = "day")
+  }
+  by_query <- \(...) ask(m, ...)
+  expect_equal(ask(before, "*", "between '2026-03-11' and '2026-03-13'")$table,
+               m$table, tolerance = 1e-6)
+  wider <- by_query("day, 1 as other, kind, time, queue, size",
+                    "= '2026-03-14'")
+  expect_equal(wider$table, of_files(m, files[14])$table, tolerance = 1e-6)
+  expect_match(fit_lines(of_files(m, files[15]), 3L)[4], "1 day missing")
+  # Rows of a day that was judged, from either; a day of two files is one.
+  for (late in list(expression(of_files(m, files[12])),
+                    expression(by_query("*", "= '2026-03-05'")))) {
+    refused(eval(late), "2026-03-.* was judged already")
+  }
+  expect_warning(of_files(m, files[c(14, 14)]),
+                 class = "kernmean_warning_twice")
+  half <- files[14:15]
+  two_files <- update(m, half, groups = "day", read = \(path) {
+    cbind(utils::read.csv(path), day = "2026-03-14")
+  })
+  expect_identical(two_files$table$n[4], 300)
+  refused(by_query("size, queue, kind, day", "= '2026-03-14'"),
+          "missing: 'time'")
+  refused(by_query("size, queue, time, kind", "= '2026-03-14'"), "column 'day'")
+  expect_warning(refused(by_query("*", "= '2026-05-14'"), "of rows"),
+                 "no rows")
+  refused(by_query("nullif(size, size) as size, queue, time, kind, day",
+                   "= '2026-03-14'"))
+  # A level that landmarks do not have: their loss says so.
+  other <- cbind(one_day("new"), day = "2026-03-14")
+  expect_warning(unseen <- update(m, other, groups = "day"), "or levels",
+                 class = "kernmean_warning_projection")
+  expect_gt(unseen$table$lost[4], max(m$table$lost))
+})
+
 test_that("monitors print and plot what they know", {
   expect_snapshot({
     kme_monitor(past)
@@ -218,6 +343,8 @@ test_that("monitors print and plot what they know", {
   expect_match(lines[2], "^2026-04-15: rank [0-9]+ of 46 [(]p = ")
   expect_match(lines[3], "since 2026-04-10 [(]alarm at 20[)]; alarm on 2026-")
   expect_match(fit_lines(update(m, restart = TRUE), 3L)[2], "claim 2")
+  expect_length(fit_lines(kme_monitor(both, reference = 30, columns = FALSE),
+                          3L), 3L)
   on_device({
     expect_identical(plot(m), m$table)
     expect_identical(plot(m, "days"), m$table)
