@@ -96,6 +96,15 @@ objects <- list(
     kme_sketch(~ a + b, frame(40, 7), 8, groups = h),
     kme_sketch(points(40, 2, 8), 8, moments = 4)
   ),
+  kme_monitor = alist(
+    kme_monitor(daily(16, 1), reference = 12), kme_monitor(daily(9, 2)),
+    kme_monitor(daily(5, 3), daily(5, 4)),
+    kme_monitor(daily(12, 5), reference = 8, horizon = 9, columns = FALSE)
+  ),
+  kme_changes = alist(
+    kme_changes(daily(24, 1), B = 19), kme_changes(daily(9, 2), B = 9),
+    kme_changes(daily(30, 3) + daily(20, 4), B = 19, alpha = 0.9)
+  ),
   mmd_test = alist(
     mmd_test(points(15, 2, 1), points(12, 2, 2), B = 19),
     mmd_test(points(15, 1, 3), points(12, 1, 4), B = 19,

@@ -58,6 +58,14 @@ world$labels <- function(n, k, seed) {
   factor(letters[sample(rep_len(seq_len(k), n))])
 }
 
+# A sketch of so many days of 10 rows.
+world$daily <- function(days, seed) {
+  dates <- format(as.Date("2026-03-01") + seq_len(days))
+  kernmean::kme_sketch(world$points(10 * days, 2L, seed),
+                       kernmean::kme_landmarks(world$points(40L, 2L, 1L), 8),
+                       groups = rep(dates, each = 10), moments = 2)
+}
+
 world$codes <- function(n, k, seed) {
   set.seed(seed)
   sample(rep_len(seq_len(k), n))
