@@ -13,7 +13,7 @@
  * n^2 most / 2 steps.
  */
 
-enum { WORKERS = 32, PANEL = 64 };
+enum { WORKERS = 32, PANEL = 64, STRIP = 64 };
 
 typedef struct {
   double *metric; /* r x r, then its lower Cholesky factor */
@@ -55,25 +55,40 @@ static void add_up(const km_cuts *cuts, const int *order, double *sums) {
   }
 }
 
+/* Squares of L^{-1} c_t, for `count` of the sums, which stay in the cache. */
+static void whiten_strip(size_t count, size_t n, size_t r, const double *l, double *sums,
+                         double *gains) {
+  for (size_t j = 0; j < r; j++) {
+    double *own = sums + j * n;
+    size_t k = 0;
+    for (; k + 4 <= j; k += 4) {
+      const double *by = l + j + k * r, *c = sums + k * n, *c1 = c + n, *c2 = c1 + n, *c3 = c2 + n;
+      const double b = by[0], b1 = by[r], b2 = by[2 * r], b3 = by[3 * r];
+      SIMD
+      for (size_t t = 0; t < count; t++)
+        own[t] = own[t] - b * c[t] - b1 * c1[t] - b2 * c2[t] - b3 * c3[t];
+    }
+    for (; k < j; k++) {
+      const double times = l[j + k * r], *before = sums + k * n;
+      SIMD
+      for (size_t t = 0; t < count; t++) own[t] -= times * before[t];
+    }
+    const double root = l[j + j * r];
+    SIMD
+    for (size_t t = 0; t < count; t++) {
+      own[t] /= root;
+      gains[t] += own[t] * own[t];
+    }
+  }
+}
+
 static void find_gains(const km_cuts *cuts, const int *order, const room *own, double *gains) {
   const size_t n = cuts->n, r = cuts->r, m = n - 1;
   find_metric(cuts, order, own);
   add_up(cuts, order, own->sums);
   memset(gains, 0, m * sizeof *gains);
-  for (size_t j = 0; j < r; j++) {
-    double *own_sums = own->sums + j * n;
-    for (size_t k = 0; k < j; k++) {
-      const double times = own->metric[j + k * r], *before = own->sums + k * n;
-      SIMD
-      for (size_t t = 0; t < m; t++) own_sums[t] -= times * before[t];
-    }
-    const double root = own->metric[j + j * r];
-    SIMD
-    for (size_t t = 0; t < m; t++) {
-      own_sums[t] /= root;
-      gains[t] += own_sums[t] * own_sums[t];
-    }
-  }
+  for (size_t t = 0; t < m; t += STRIP)
+    whiten_strip(smaller(STRIP, m - t), n, r, own->metric, own->sums + t, gains + t);
   for (size_t t = 0; t < m; t++) {
     const size_t first = t + 1, second = n - first;
     const int wanted = first >= cuts->least && second >= cuts->least;

@@ -11,19 +11,39 @@
 
 static const double least_shrinkage = 0.05;
 
+enum { SIDE_BY_SIDE = 4 };
+
+static void add_point(size_t r, const double *point, double *s) {
+  for (size_t j = 0; j < r; j++) {
+    const double times = point[j];
+    double *column = s + j * r;
+    SIMD
+    for (size_t i = j; i < r; i++) column[i] += times * point[i];
+  }
+}
+
+/* Four points after each other, as add_point does. */
+static void add_four(size_t r, const double *x, double *s) {
+  const double *x1 = x + r, *x2 = x1 + r, *x3 = x2 + r;
+  for (size_t j = 0; j < r; j++) {
+    const double by = x[j], by1 = x1[j], by2 = x2[j], by3 = x3[j];
+    double *column = s + j * r;
+    SIMD
+    for (size_t i = j; i < r; i++)
+      column[i] = column[i] + by * x[i] + by1 * x1[i] + by2 * x2[i] + by3 * x3[i];
+  }
+}
+
 double km_shrunk_moments(size_t n, size_t r, const double *x, double freedom, double *s) {
   double fourth = 0, square = 0, trace = 0;
   memset(s, 0, r * r * sizeof *s);
-  for (size_t t = 0; t < n; t++) {
+  size_t t = 0;
+  for (; t + SIDE_BY_SIDE <= n; t += SIDE_BY_SIDE) add_four(r, x + t * r, s);
+  for (; t < n; t++) add_point(r, x + t * r, s);
+  for (t = 0; t < n; t++) {
     const double *point = x + t * r;
     double norm2 = 0;
-    for (size_t j = 0; j < r; j++) {
-      const double times = point[j];
-      double *column = s + j * r;
-      norm2 += times * times;
-      SIMD
-      for (size_t i = j; i < r; i++) column[i] += times * point[i];
-    }
+    for (size_t j = 0; j < r; j++) norm2 += point[j] * point[j];
     fourth += norm2 * norm2;
   }
   for (size_t j = 0; j < r; j++) {
