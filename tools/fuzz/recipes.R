@@ -161,6 +161,18 @@ args <- list(
 
   # Of single functions
   kernel_matrix.y = second,
+  kme_monitor.x = some_days,
+  kme_monitor.y = either(NULL, NULL, .(some_days(s))),
+  kme_monitor.reference = either(NULL, 8, "2026-03-02"),
+  kme_monitor.horizon = either(NULL, NULL, 9),
+  kme_monitor.columns = either(TRUE, FALSE),
+  update.kme_monitor.x = \(s) call("[", some_days(s), "2026-03-20"),
+  update.kme_monitor.y = \(s) NULL,
+  update.kme_monitor.restart = either(TRUE, FALSE),
+  summary.kme_monitor.day = either(NULL, "2026-03-14"),
+  kme_changes.x = some_days,
+  kme_changes.min = either(2, 1), kme_changes.max = either(15, 2),
+  predict.kme_changes.newdata = either("2026-03-03", NULL),
   mmd_test.gram.x = \(s) grams(s),
   mmd_test.dist.x = \(s) call("dist", pts(s, form = "matrix")),
   mmd_test.kme_sketch.x = grouped_sketch,

@@ -226,6 +226,11 @@ grouped_sketch <- function(s) {
 paired_sketch <- function(s) call("pool", "kme_sketch",
                                   any_of(c(4L, 4L, 4L, 1L)))
 
+some_days <- function(s) {
+  call("daily", any_of(c(9, 24, 30)), draw_seed(),
+       if (s$extreme) any_of(styles) else "normal")
+}
+
 labels_of <- function(s, n) {
   if (s$entry == "kme_sketch.formula" && chance(0.6)) {
     return(as_it_is(a_column(s, "factors")))

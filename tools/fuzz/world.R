@@ -59,9 +59,9 @@ world$labels <- function(n, k, seed) {
 }
 
 # A sketch of so many days of 10 rows.
-world$daily <- function(days, seed) {
+world$daily <- function(days, seed, style = "normal") {
   dates <- format(as.Date("2026-03-01") + seq_len(days))
-  kernmean::kme_sketch(world$points(10 * days, 2L, seed),
+  kernmean::kme_sketch(world$points(10 * days, 2L, seed, style),
                        kernmean::kme_landmarks(world$points(40L, 2L, 1L), 8),
                        groups = rep(dates, each = 10), moments = 2)
 }
