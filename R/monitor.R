@@ -503,7 +503,8 @@ moved_columns <- function(x, day) {
   day <- take(as.character(day), choice(rows$day), "day")
   table <- x$functionals$table
   if (!nrow(table)) {
-    stop_input("'columns' must be TRUE in kme_monitor() to see which moved")
+    stop_input("'object' must watch columns, as by columns = TRUE, with ",
+               "landmarks enough to tell them")
   }
   z <- unlist(rows[rows$day == day, table$label])
   usual <- x$usual[[day]]

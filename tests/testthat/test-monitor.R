@@ -343,8 +343,10 @@ test_that("monitors print and plot what they know", {
   expect_match(lines[2], "^2026-04-15: rank [0-9]+ of 46 [(]p = ")
   expect_match(lines[3], "since 2026-04-10 [(]alarm at 20[)]; alarm on 2026-")
   expect_match(fit_lines(update(m, restart = TRUE), 3L)[2], "claim 2")
-  expect_length(fit_lines(kme_monitor(both, reference = 30, columns = FALSE),
-                          3L), 3L)
+  blind <- kme_monitor(both, reference = 30, columns = FALSE)
+  expect_length(fit_lines(blind, 3L), 3L)
+  expect_error(summary(blind), "'object' must watch columns",
+               class = "kernmean_error_input")
   on_device({
     expect_identical(plot(m), m$table)
     expect_identical(plot(m, "days"), m$table)
