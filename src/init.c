@@ -1,5 +1,4 @@
-#include "core/isa.h"
-#include "core/threads.h"
+#include "core/public.h"
 #include "glue/entries.h"
 
 #include <R.h>
@@ -79,11 +78,44 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_weigh, 4),
   {NULL, NULL, 0}};
 
+/* What other packages can call: the routines of kernmean.h. */
+
+#define CALLABLE(name) {#name, (DL_FUNC) &name}
+
+static const struct {
+  const char *name;
+  DL_FUNC routine;
+} callables[] = {
+  CALLABLE(km_abi),
+  CALLABLE(km_fold_store_work),
+  CALLABLE(km_fold_store),
+  CALLABLE(km_diagonal),
+  CALLABLE(km_fold_rows_work),
+  CALLABLE(km_fold_rows),
+  CALLABLE(km_fold_apply_work),
+  CALLABLE(km_fold_apply),
+  CALLABLE(km_fold_quad_work),
+  CALLABLE(km_fold_quad),
+  CALLABLE(km_subset_words),
+  CALLABLE(km_subset_sums),
+  CALLABLE(km_subset_forms_work),
+  CALLABLE(km_subset_forms),
+  CALLABLE(km_invert),
+  CALLABLE(km_permuted_forms_work),
+  CALLABLE(km_permuted_forms),
+  CALLABLE(km_lowrank_work),
+  CALLABLE(km_lowrank),
+  CALLABLE(km_lowrank_unpack),
+  CALLABLE(km_eigen_work),
+  CALLABLE(km_eigen_iwork),
+  CALLABLE(km_eigen)};
+
 void attribute_visible R_init_kernmean(DllInfo *dll);
 
 void attribute_visible R_init_kernmean(DllInfo *dll) {
-  km_threads_init();
-  km_set_isa(KM_AVX512);
+  km_start();
+  for (size_t i = 0; i < sizeof callables / sizeof *callables; i++)
+    R_RegisterCCallable("kernmean", callables[i].name, callables[i].routine);
   R_registerRoutines(dll, NULL, entries, NULL, NULL);
   R_useDynamicSymbols(dll, FALSE);
   R_forceSymbols(dll, TRUE);

@@ -16,7 +16,7 @@ source(file.path(dirname(script), "lint_rooms.R"))
 rule <- function(path, view, bad, message, but = "^$") {
   list(path = path, view = view, bad = bad, message = message, but = but)
 }
-c_file <- "^src/.*[.][ch]$"
+c_file <- "^(src/.*[.][ch]|inst/include/.*[.]h)$"
 r_file <- "^(R|tests|inst/studies|tools|bench)/.*[.]R$"
 prose <- "^vignettes/.*[.]Rmd$|^[^/]*[.]md$|^tools/[^.]*$|[.]sh$|^[.]ci/run$"
 written <- paste(c_file, r_file, prose, sep = "|")
@@ -272,6 +272,22 @@ check_entries <- function(tree, views, parses) {
   found
 }
 
+# What inst/include/ declares is what init.c gives to other packages.
+check_callables <- function(tree, views) {
+  names_in <- function(path, pattern) {
+    sub(pattern, "\\1", grep(pattern, views$code[[path]], value = TRUE))
+  }
+  declare <- "^KM_(?:FUNCTION\\(\\w+, |PROCEDURE\\()(\\w+).*"
+  registered <- names_in("src/init.c", "^\\s*CALLABLE\\((\\w+)\\).*")
+  unlist(lapply(grep("^inst/include/", names(tree), value = TRUE), \(path) {
+    declared <- names_in(path, declare)
+    lost <- setdiff(declared, registered)
+    more <- setdiff(registered, declared)
+    c(at(path, rep(1, length(lost)), lost, " is not registered in init.c"),
+      at("src/init.c", rep(1, length(more)), more, " is not in ", path))
+  }))
+}
+
 # Pages of what several functions share.
 topics <- c("estimators", "units")
 
@@ -320,7 +336,7 @@ lint <- function(root) {
   found <- c(
     check_lines(tree, views),
     check_layers(tree, views, objects), check_openmp(tree, views),
-    check_entries(tree, views, parses),
+    check_entries(tree, views, parses), check_callables(tree, views),
     check_man(tree, public$exports, public$methods), rooms$found)
   list(found = found, summary = rooms$summary)
 }
@@ -352,7 +368,8 @@ clean_tree <- list(
   "src/Makevars" = c("CORE = core/a.o \\", "  core/b.o",
                      "APPS = apps/p.o apps/q.o",
                      "OBJECTS = $(CORE) $(APPS) glue/one.o init.o"),
-  "src/init.c" = "  ENTRY(r_one, 1),",
+  "src/init.c" = c("  ENTRY(r_one, 1),", "  CALLABLE(km_a),"),
+  "inst/include/clean.h" = "KM_FUNCTION(int, km_a, (void), ())",
   "src/core/low.h" = "",
   "src/core/a.h" = "#include \"core/low.h\"",
   "src/core/a.c" = "#include \"core/a.h\" /* free(x), SEXP */",
@@ -410,8 +427,11 @@ wrong_trees <- list(
   wrong("src/core/a.c", "_Pragma(\"omp for\")", "a.c:2: omp without schedule"),
   wrong("src/core/a.c", "#pragma omp for schedule(static) reduction(+: s)",
         "a.c:2: omp reduction"),
-  wrong("src/init.c", "  ENTRY(r_two, 2),", "init.c:2: r_two is never defined"),
-  wrong("src/init.c", "  ENTRY(r_two, 2),", "init.c:2: r_two is never called"),
+  wrong("src/init.c", "  ENTRY(r_two, 2),", "init.c:3: r_two is never defined"),
+  wrong("src/init.c", "  ENTRY(r_two, 2),", "init.c:3: r_two is never called"),
+  wrong("src/init.c", "  CALLABLE(km_b),", "init.c:1: km_b is not in inst"),
+  wrong("inst/include/clean.h", "KM_PROCEDURE(km_b, (int x), (x))",
+        "clean.h:1: km_b is not registered"),
   wrong("src/glue/one.c", c("SEXP r_two(void) {", "}"),
         "one.c:4: r_two is not registered"),
   wrong("R/one.R", "two <- function() .Call(C_r_two)",

@@ -2,7 +2,7 @@
 #define KM_BAGS_H
 
 #include "core/blocks.h"
-#include "core/status.h"
+#include "core/public.h"
 
 /* Kernel means of many samples at once: bags of points that stand one after the other. */
 

@@ -2,7 +2,7 @@
 #define KM_DENSITY_H
 
 #include "core/mixture.h"
-#include "core/source.h"
+#include "core/kernel.h"
 
 /* The distance of mixtures of isotropic normals to a kernel mean. */
 

@@ -2,7 +2,7 @@
 #define KM_NOISY_H
 
 #include "core/blocks.h"
-#include "core/status.h"
+#include "core/public.h"
 
 /* Inner products of samples with normal noise of any covariance. */
 

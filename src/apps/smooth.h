@@ -1,7 +1,7 @@
 #ifndef KM_SMOOTH_H
 #define KM_SMOOTH_H
 
-#include "core/status.h"
+#include "core/public.h"
 #include "core/threads.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 #ifndef KM_ARITHMETIC_H
 #define KM_ARITHMETIC_H
 
-#include "core/source.h"
+#include "core/kernel.h"
 
 #include <stdint.h>
 

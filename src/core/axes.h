@@ -1,7 +1,7 @@
 #ifndef KM_AXES_H
 #define KM_AXES_H
 
-#include "core/status.h"
+#include "core/public.h"
 
 #include <stddef.h>
 

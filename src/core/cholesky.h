@@ -1,7 +1,7 @@
 #ifndef KM_CHOLESKY_H
 #define KM_CHOLESKY_H
 
-#include "core/status.h"
+#include "core/public.h"
 #include "core/threads.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 #ifndef KM_EIGEN_H
 #define KM_EIGEN_H
 
-#include "core/status.h"
+#include "core/public.h"
 #include "core/threads.h"
 
 #include <stddef.h>

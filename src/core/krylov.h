@@ -2,7 +2,7 @@
 #define KM_KRYLOV_H
 
 #include "core/center.h"
-#include "core/status.h"
+#include "core/public.h"
 
 /* The leading eigenpairs of a centered Gram matrix that is never formed. */
 

@@ -37,15 +37,6 @@ void km_draw_permutations(const km_blocks *blocks, size_t count, km_draw draw, i
 /* Are all codes from lowest to highest? */
 int km_codes_within(const int *codes, size_t n, int lowest, int highest);
 
-/*
- * Permutations of n points as statistics take them: order[i + c * n] is the place (from 0) to which
- * permutation c maps i, inverse the other way round; inverse may be NULL.
- */
-typedef struct {
-  size_t n, count;
-  const int *order, *inverse;
-} km_permutations;
-
 /* Fills order and inverse (n x count; inverse may be NULL) from permutations of 1, ..., n. */
 void km_invert(const int *permutations, size_t n, size_t count, int *order, int *inverse);
 

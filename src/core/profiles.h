@@ -1,7 +1,7 @@
 #ifndef KM_PROFILES_H
 #define KM_PROFILES_H
 
-#include "core/status.h"
+#include "core/public.h"
 #include "core/subsets.h"
 
 /* Spectra of many subsets of the points of a Gram matrix (the samples of a permutation test). */

@@ -37,10 +37,6 @@ size_t km_relabel_count(const km_labels *labels, const km_relabelings *from) {
   return (from->count + (from->observed ? 1 : 0)) * labels->n_sets;
 }
 
-static void add_point(uint64_t *subsets, size_t count, size_t c, size_t point) {
-  subsets[point / WORD * count + c] |= (uint64_t) 1 << point % WORD;
-}
-
 /* Adds subsets c, c + 1, ... of one relabeling; permutation: n, from `base`. */
 static void mark(const km_labels *labels, const int *permutation, int base, size_t count, size_t c,
                  uint64_t *subsets) {
@@ -49,7 +45,7 @@ static void mark(const km_labels *labels, const int *permutation, int base, size
     for (const size_t end = k + (size_t) labels->sizes[g]; k < end; k++)
       for (size_t s = 0; s < labels->n_sets; s++)
         if (labels->sets[s + g * labels->n_sets])
-          add_point(subsets, count, c + s, (size_t) (permutation[k] - base));
+          km_subset_add(subsets, count, c + s, (size_t) (permutation[k] - base));
 }
 
 size_t km_relabel_iwork(size_t n) { return n; }

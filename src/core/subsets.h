@@ -8,8 +8,7 @@
 
 /*
  * Sums of a Gram matrix over subsets of its points, for many subsets at once (relabeled samples of
- * a permutation test). Subset c of `count` holds point i if bit i % 64
- * of subsets[i / 64 * count + c] is set.
+ * a permutation test), which are words of bits, see kernmean.h.
  */
 
 /* Words of `count` subsets of n points. */

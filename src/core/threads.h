@@ -1,10 +1,9 @@
 #ifndef KM_THREADS_H
 #define KM_THREADS_H
 
-/* How many threads a parallel region may use. */
+#include "core/public.h"
 
-/* Called from time to time, outside parallel regions; may not return (interrupt). */
-typedef void (*km_poll)(void);
+/* How many threads a parallel region may use. */
 
 /* Remembers the process and sets the default limit; call once, at load. */
 void km_threads_init(void);

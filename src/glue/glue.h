@@ -6,8 +6,8 @@
 #include "core/blocks.h"
 #include "core/center.h"
 #include "core/permute.h"
-#include "core/source.h"
-#include "core/status.h"
+#include "core/kernel.h"
+#include "core/public.h"
 
 #include <R.h>
 #include <Rinternals.h>

@@ -1,7 +1,7 @@
 #ifndef DRIVER_H
 #define DRIVER_H
 
-#include "core/source.h"
+#include "core/kernel.h"
 
 #include <stddef.h>
 

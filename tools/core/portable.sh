@@ -14,7 +14,7 @@ build() {
   mkdir -p "$place"
   # shellcheck disable=SC2016  # the inner shell's $1
   (cd "$root" && ls tools/core/*.c src/core/*.c src/apps/*.c |
-    PLACE=$place CC="$with" FLAGS="-O2 -DKM_NO_R -Isrc $*" xargs -P 4 -I '{}' sh -c '
+    PLACE=$place CC="$with" FLAGS="-O2 -DKM_NO_R -Isrc -Iinst/include $*" xargs -P 4 -I '{}' sh -c '
       $CC $FLAGS -c "$1" -o "$PLACE/$(basename "$1" .c).o" || exit 255' sh '{}') \
     >"$drivers/log" 2>&1 &&
     $with -O2 "$@" -o "$place/driver.exe" "$place"/*.o $libraries -lm >>"$drivers/log" 2>&1
@@ -56,13 +56,14 @@ r_libraries() {
   echo "$(R CMD config LAPACK_LIBS) $(R CMD config BLAS_LIBS) -Wl,-rpath,$(R RHOME)/lib"
 }
 
+r_openmp() { sed -n 's/^SHLIB_OPENMP_CFLAGS = //p' "$(R RHOME)/etc/Makeconf"; }
+
 # native_driver THREADS LEVELS...: the compiler and libraries of R, as a gate. Of LEVELS
 # that are separate words only the first that the processor has.
 native_driver() (
   counts=$1
   shift
-  build native "$(R CMD config CC)" "$(r_libraries) $(R CMD config FLIBS)" \
-    $(sed -n 's/^SHLIB_OPENMP_CFLAGS = //p' "$(R RHOME)/etc/Makeconf") ||
+  build native "$(R CMD config CC)" "$(r_libraries) $(R CMD config FLIBS)" -fPIC $(r_openmp) ||
     { cat "$drivers/log"; exit 1; }
   for some; do
     if outputs native "$some" "$counts" env; then

@@ -182,8 +182,8 @@ C
 
 # refused FILE: its errors.
 refused() {
-  "$front" -quiet -w -std=c11 -fopenmp -fsyntax-only -DKM_NO_R -I"$root/src" -I"$stubs" \
-    -o /dev/null "$1" 2>&1 |
+  "$front" -quiet -w -std=c11 -fopenmp -fsyntax-only -DKM_NO_R -I"$root/src" \
+    -I"$root/inst/include" -I"$stubs" -o /dev/null "$1" 2>&1 |
     grep 'error:' | grep -v 'size of array'
 }
 

@@ -3,7 +3,7 @@
 
 # What the verdicts are about: another source, another folder.
 source_hash() (
-  cd "$root" && find DESCRIPTION NAMESPACE R src tests tools/core -type f \
+  cd "$root" && find DESCRIPTION NAMESPACE R src inst/include tests tools/core -type f \
     ! -name '*.o' ! -name '*.so' | LC_ALL=C sort | xargs cksum | cksum | cut -d ' ' -f 1
 )
 
