@@ -20,13 +20,15 @@
 #'
 #' The p-value of "no change" is that of the largest gain of one cut under `B`
 #' permutations of all bins, the metric made anew for each: exact if bins are
-#' exchangeable. Above `alpha` there are no cuts; otherwise those of the rule,
-#' or the best single one where it has none. Each cut is tested in the same way
-#' among the bins of its two segments, given the cuts beside it, and p-values
-#' adjusted by Holm's method. The set of a cut holds the positions which the
-#' best one does not gain on by an amount that is among the largest 1 - `level`
-#' under permutations on either side of them: of a single change it holds the
-#' right one with probability `level` at least.
+#' exchangeable, with their sizes; where these rise or fall for long, so does
+#' the noise of bins, and that alone may reject "no change". Above `alpha` there
+#' are no cuts; otherwise those of the rule, or the best single one where it has
+#' none. Each cut is tested in the same way among the bins of its two segments,
+#' given the cuts beside it, and p-values adjusted by Holm's method. The set of
+#' a cut holds the positions which the best one does not gain on by an amount
+#' that is among the largest 1 - `level` under permutations on either side of
+#' them: of a single change it holds the right one with probability `level` at
+#' least.
 #'
 #' Bins that are like their neighbors within segments, against permutations, are
 #' a warning of class `kernmean_warning_order`: "no change" is rejected too

@@ -12,8 +12,10 @@
 #'
 #' @section One stream:
 #' H0: days to come are exchangeable with those of the reference, whatever a day
-#' is like. With the covariance \eqn{C = V\Lambda V'}{C = V L V'} of the rows of
-#' all days so far, of features, \eqn{x_d = \sqrt{\bar n}\Lambda^{-1/2}V'\mu_d}{
+#' is like, and however many rows it has: sizes may differ, but where they fall
+#' to a tenth for long, columns are noisier, which is a change. With the
+#' covariance \eqn{C = V\Lambda V'}{C = V L V'} of the rows of all days so far,
+#' of features, \eqn{x_d = \sqrt{\bar n}\Lambda^{-1/2}V'\mu_d}{
 #' x_d = sqrt(n) L^{-1/2} V' mu_d} in up to `directions` directions. The
 #' distance \eqn{T_d}{T_d} of a day is that of Mahalanobis from the three
 #' quarters of days that lie closest together (concentration steps from
@@ -67,18 +69,17 @@
 #' @section Days that are not as they should be: A day that is missing is passed
 #' over, and a day that comes after later ones is judged when it comes. Where
 #' names are dates such as 2026-03-31, `print()` says which are missing since
-#' the reference; weekdays that no day has had are not. Rows that
-#' come late for a day that was judged, and a day that comes twice, are an error
-#' that names the day; a day of two files is one sketch of both. A new column is
-#' ignored, as [kme_sketch()] reads the columns of the landmarks by name, and
-#' one that is gone is its error. A level of a factor that the landmarks do not
-#' have is like none of theirs, so that they lose rows that have it; to go on,
-#' make landmarks of rows that have it, and a new reference. A day of which the
-#' landmarks lose much more than of others is a
-#' warning (class `kernmean_warning_projection`). A reference whose days are
-#' like their neighbors, as with a trend, is one of class
-#' `kernmean_warning_order`: alarms may be false then. Days of the week among
-#' the reference make ranks a little conservative.
+#' the reference; weekdays that no day has had are not. Rows that come late for
+#' a day that was judged, and a day that comes twice, are an error that names
+#' the day; a day of two files is one sketch of both. A new column is ignored,
+#' as [kme_sketch()] reads the columns of the landmarks by name, and one that is
+#' gone is its error. A level of a factor that the landmarks do not have is like
+#' none of theirs, so that they lose rows that have it; to go on, make landmarks
+#' of rows that have it, and a new reference. A day of which the landmarks lose
+#' much more than of others is a warning (class `kernmean_warning_projection`).
+#' A reference whose days are like their neighbors, as with a trend, is one of
+#' class `kernmean_warning_order`: alarms may be false then. Days of the week
+#' among the reference make ranks a little conservative.
 #'
 #' @section Day by day:
 #' A monitor is a plain list; nothing is random. A job of every night:
