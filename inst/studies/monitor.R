@@ -8,9 +8,12 @@
 # by 100 landmarks; day effects of sd 0.06 in each column ("day"), the same as
 # 0.02 for days of 20,000 rows. 30 days are the reference. Rows of the table:
 # what is done, the law of the days, and over streams the share with an alarm
-# (at alpha = 0.05) and the median delay in days. The stored table has
-# 12 streams of each cell with a change and 8 of the others. --quick repeats a
-# few of them and compares.
+# (at alpha = 0.05) and the median delay in days. Of a "second claim" the alarms
+# are those after restart = TRUE, in 60 days without a change; rows that are
+# "far" are so from all landmarks, and "lost alone" leaves the distance one
+# direction and the columns none; sizes that fall do so on the sixth judged day.
+# The stored table has 12 streams of each cell with a change and 8 of the
+# others. --quick repeats a few of them and compares.
 
 suppressMessages(library(kernmean))
 args <- commandArgs(TRUE)
@@ -30,11 +33,15 @@ reference <- 30L
 
 # One day in d columns of which the third depends on the first two.
 one_day <- function(n, d, effect, shift = 0, scale = 1, apart = 0,
-                    level = FALSE) {
+                    far = 0, level = FALSE) {
   x <- matrix(rnorm(n * d), n)
   other <- ifelse(runif(n) < apart, rnorm(n), x[, 1L])
   x[, 3L] <- 0.8 * other + 0.4 * x[, 2L] + sqrt(0.2) * x[, 3L]
   x[, 1L] <- scale * x[, 1L] + shift
+  if (far > 0) {
+    gone <- runif(n) < far
+    x[gone, 1L] <- x[gone, 1L] + sample(c(-10, 10), sum(gone), TRUE)
+  }
   x <- as.data.frame(x + rep(effect, each = n))
   names(x) <- c("size", "queue", "time", sprintf("c%02d", 4:99))[seq_len(d)]
   if (level) x$kind <- factor(sample(c("a", "b", "c"), n, TRUE))
@@ -51,14 +58,16 @@ day_effects <- function(count, d, sd, ar = 0, week = 0) {
   sd * e + week * of_week[(seq_len(count) - 1L) %% 7L + 1L, , drop = FALSE]
 }
 
-# A law of streams: change on the sixth judged day by `what`.
+# A law of streams: change on the sixth judged day by `what`, as far as `until`.
 stream <- function(days, d = 3L, effect = 0, ar = 0, week = 0, sizes = FALSE,
-                   level = FALSE, what = list(), landmarks) {
+                   level = FALSE, what = list(), until = Inf, fall = NULL,
+                   landmarks) {
   effects <- day_effects(days, d, effect, ar, week)
   n <- if (sizes) sample(c(500L, 1000L, 2000L), days, TRUE) else
     rep(rows_a_day, days)
+  if (length(fall)) n[seq_len(days) > reference + 5L] <- fall
   sketches <- lapply(seq_len(days), \(t) {
-    changed <- t > reference + 5L
+    changed <- t > reference + 5L && t <= until
     day <- do.call(one_day, c(list(n[t], d, effects[t, ], level = level),
                               if (changed) what))
     kme_sketch(day, landmarks, groups = rep(sprintf("d%03d", t), n[t]),
@@ -98,24 +107,50 @@ cells <- list(
   list("16% apart", "day, a factor", effect = 0.06, level = TRUE,
        what = list(apart = 0.16)),
   list("16% apart", "day, sizes 500 to 2,000", effect = 0.06, sizes = TRUE,
-       what = list(apart = 0.16))
+       what = list(apart = 0.16)),
+  list("second claim, 60 days", "day", effect = 0.06, days = 115L, until = 55L,
+       what = list(apart = 0.16)),
+  list("second claim, 60 days", "day, small change", effect = 0.06,
+       days = 115L, until = 55L, what = list(shift = 0.16)),
+  list("2% far", "day", effect = 0.06, what = list(far = 0.02)),
+  list("2% far, lost alone", "day", effect = 0.06, what = list(far = 0.02),
+       watched = list(directions = 1, columns = FALSE)),
+  list("0.1% far, lost alone", "day", effect = 0.06, what = list(far = 0.001),
+       watched = list(directions = 1, columns = FALSE)),
+  list("no change, 60 bins", "iid", days = 60L, bins = TRUE),
+  list("no change, 60 bins", "day", days = 60L, bins = TRUE, effect = 0.06),
+  list("no change, 60 bins", "day, sizes fall to 500", days = 60L, bins = TRUE,
+       effect = 0.06, fall = 500L),
+  list("false alarms, 60 days", "day, sizes fall to 500", effect = 0.06,
+       fall = 500L)
 )
 
 run_stream <- function(cell, rep) {
   cell <- utils::modifyList(
-    list(days = if (length(cell$what)) 55L else 90L, d = 3L, level = FALSE),
+    list(days = if (length(cell$what)) 55L else 90L, d = 3L, level = FALSE,
+         until = Inf),
     cell
   )
   set.seed(1000L * seed + rep)
   landmarks <- landmarks_of(cell$d, cell$level)
   x <- do.call(stream, c(cell[intersect(names(cell), names(formals(stream)))],
                          list(landmarks = landmarks)))
+  if (isTRUE(cell$bins)) {
+    fit <- suppressWarnings(kme_changes(x, B = 99))
+    return(c(alarm = NA, early = NA, delay = NA, order = fit$neighbors < -2.33,
+             p05 = fit$p.value <= 0.05))
+  }
+  if (is.finite(cell$until)) {
+    return(second_claim(x, cell$until))
+  }
   ordered <- FALSE
-  m <- withCallingHandlers(kme_monitor(x, reference = reference),
-                           kernmean_warning = \(w) {
-    ordered <<- ordered || inherits(w, "kernmean_warning_order")
-    invokeRestart("muffleWarning")
-  })
+  m <- withCallingHandlers(
+    do.call(kme_monitor, c(list(x, reference = reference), cell$watched)),
+    kernmean_warning = \(w) {
+      ordered <<- ordered || inherits(w, "kernmean_warning_order")
+      invokeRestart("muffleWarning")
+    }
+  )
   table <- m$table
   at <- which(table$alarm)[1L]
   p <- if (rep <= 40L && cell$days <= 90L && !length(cell$what)) {
@@ -131,6 +166,21 @@ run_stream <- function(cell, rep) {
 }
 
 name_of <- \(cell) paste(cell[[1L]], cell[[2L]], sep = ", ")
+
+# Judged until the alarm; then days after `until`, as those before the change.
+second_claim <- function(x, until) {
+  m <- suppressWarnings(kme_monitor(x[x$groups[seq_len(reference)]]))
+  for (t in seq.int(reference + 1L, until)) {
+    m <- suppressWarnings(update(m, x[x$groups[t]]))
+    if (m$table$alarm[t - reference]) break
+  }
+  found <- m$table$alarm[t - reference]
+  after <- x$groups[seq.int(until + 1L, length(x$groups))]
+  m <- suppressWarnings(update(m, x[after], restart = TRUE))
+  c(alarm = if (found) any(m$table$alarm[m$table$claim == 2L]) else NA,
+    early = found && t <= reference + 5L,
+    delay = if (found) t - reference - 5L else NA, order = NA, p05 = NA)
+}
 
 run_cell <- function(cell, reps) {
   do.call(rbind, lapply(reps, \(rep) {
@@ -159,12 +209,10 @@ if (quick) {
   if (!is.null(wanted)) cells <- cells[eval(parse(text = wanted))]
   found <- do.call(rbind, lapply(cells, run_cell, seq_len(reps)))
   write.csv(found, file.path(out, "monitor.csv"), row.names = FALSE)
-  summary <- aggregate(cbind(alarm, early, order) ~ cell, found, mean)
+  summary <- aggregate(found[c("alarm", "early", "order", "p05")],
+                       found["cell"], mean, na.rm = TRUE)
   summary$delay <- vapply(summary$cell, \(name) {
     median(found$delay[found$cell == name], na.rm = TRUE)
-  }, 1)
-  summary$p05 <- vapply(summary$cell, \(name) {
-    mean(found$p05[found$cell == name], na.rm = TRUE)
   }, 1)
   print(summary, digits = 2)
 }
