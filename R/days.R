@@ -102,6 +102,8 @@ most_directions <- 40L
 ridge <- 0.3
 least_seen <- 0.9
 most_paired <- 10L
+# Below it the spread of a functional is rounding.
+least_sd <- 1e-9
 
 # What the columns do on a day, from the mean of its features: ridge regressions
 # at the landmarks of each column, its square, products of two, and indicators
@@ -193,7 +195,7 @@ functional_z <- function(functionals, difference, at, covariance) {
     slope[, k] <- slope[, k] - functionals$slope[, pair] %*% raw[rev(pair)]
   }
   drop(cross(slope, difference)) /
-    sqrt(column_dots(slope, product(covariance, slope)))
+    sqrt(pmax(column_dots(slope, product(covariance, slope)), least_sd^2))
 }
 
 # In the units of the columns; a spread as a standard deviation.

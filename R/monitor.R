@@ -73,13 +73,14 @@
 #' a day that was judged, and a day that comes twice, are an error that names
 #' the day; a day of two files is one sketch of both. A new column is ignored,
 #' as [kme_sketch()] reads the columns of the landmarks by name, and one that is
-#' gone is its error. A level of a factor that the landmarks do not have is like
-#' none of theirs, so that they lose rows that have it; to go on, make landmarks
-#' of rows that have it, and a new reference. A day of which the landmarks lose
-#' much more than of others is a warning (class `kernmean_warning_projection`).
-#' A reference whose days are like their neighbors, as with a trend, is one of
-#' class `kernmean_warning_order`: alarms may be false then. Days of the week
-#' among the reference make ranks a little conservative.
+#' gone is its error. So is a level that landmarks of one factor do not have;
+#' beside columns it is like none of theirs, so that they lose rows that have
+#' it. To go on, make landmarks of rows that have it, and a new reference. A day
+#' of which the landmarks lose much more than of others is a warning (class
+#' `kernmean_warning_projection`). A reference whose days are like their
+#' neighbors, as with a trend, is one of class `kernmean_warning_order`: alarms
+#' may be false then. Days of the week among the reference make ranks a little
+#' conservative.
 #'
 #' @section Day by day:
 #' A monitor is a plain list; nothing is random. A job of every night:
@@ -330,7 +331,8 @@ judge_ranks <- function(monitor, day) {
     list(distance = sqrt(scored$distances[t]), rank = ranks[[1L]], of = t,
          p.value = ranks[[1L]] / t,
          tail = stats::pt(scored$outlying, t - 2, lower.tail = FALSE)),
-    usual, (usual[, 1L] - usual[, 2L]) / apply(before, 1L, stats::mad)
+    usual, (usual[, 1L] - usual[, 2L]) /
+      pmax(apply(before, 1L, stats::mad), least_sd)
   )
 }
 

@@ -210,6 +210,31 @@ test_that("a day that is far from all landmarks, and others, are warned of", {
                  class = "kernmean_warning_columns")
 })
 
+test_that("a level that days do not have has a z, and a new one is refused", {
+  kinds <- kme_landmarks(factor(c("u", "v", "rare")))
+  days_of <- \(shares, first, levels = c("u", "v", "rare")) {
+    z <- unlist(lapply(shares, \(u) rep(levels, c(u, 90 - u, 10 * (u > 60)))))
+    n <- 90 + 10 * (shares > 60)
+    names <- format(as.Date(first) + seq_along(shares) - 1)
+    kme_sketch(factor(z), kinds, groups = rep(names, n), moments = 2)
+  }
+  shares <- c(41, 52, 47, 44, 49, 46, 50, 43, 48, 45, 51, 42)
+  none <- suppressWarnings(kme_monitor(days_of(shares, "2026-03-01"),
+                                       reference = 10))
+  expect_equal(none$table[["x = rare"]], c(0, 0), tolerance = 1e-6)
+  some <- update(none, days_of(65, "2026-03-13"))
+  expect_gt(some$table[["x = rare"]][3], 1e6)
+  on_device({
+    plot(none, "columns")
+    plot(some, "columns")
+  })
+  refused(update(none, days_of(45, "2026-03-14", c("u", "new", "rare"))),
+          "no levels but those")
+  two <- kme_monitor(days_of(shares, "2026-03-01"),
+                     days_of(rev(shares), "2026-03-01"))
+  expect_true(all(is.finite(as.matrix(two$table[two$functionals$table$label]))))
+})
+
 test_that("what cannot be monitored is refused in words", {
   rows <- cbind(quiet[1:300, ], day = rep(c("b", "a"), 150))
   first <- kme_sketch(rows, landmarks, groups = "day", moments = 1)
