@@ -1,6 +1,7 @@
 # Rscript bench/readme.R [FILE.csv]
-# The ratios of time in the table of vignettes/measured.Rmd: processor seconds of one call on
-# one thread, of kernmean and of the package that one would otherwise use.
+# The ratios of time in the table of vignettes/measured.Rmd: processor seconds of
+# one call on one thread, of kernmean and of the package that one would
+# otherwise use.
 
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
