@@ -1,6 +1,6 @@
 # Rscript bench/readme.R [FILE.csv]
-# The ratios of time in the table of vignettes/measured.Rmd: processor seconds of
-# one call on one thread, of kernmean and of the package that one would
+# The ratios of time in the table of vignettes/measured.Rmd: processor seconds
+# of one call on one thread, of kernmean and of the package that one would
 # otherwise use.
 
 here <- grep("^--file=", commandArgs(), value = TRUE)
