@@ -21,7 +21,8 @@
 #' The p-value of "no change" is that of the largest gain of one cut under `B`
 #' permutations of all bins, the metric made anew for each: exact if bins are
 #' exchangeable, with their sizes; where these rise or fall for long, so does
-#' the noise of bins, and that alone may reject "no change". Above `alpha` there
+#' the noise of bins, and that alone may reject "no change" (a warning, class
+#' `kernmean_warning_sizes`). Above `alpha` there
 #' are no cuts; otherwise those of the rule, or the best single one where it has
 #' none. Each cut is tested in the same way among the bins of its two segments,
 #' given the cuts beside it, and p-values adjusted by Holm's method. The set of
@@ -114,6 +115,12 @@ kme_changes <- function(x, ..., B = 999, alpha = 0.05, min = 2, max = 15,
                   format_number(fit$neighbors, 2L), "): \"no change\" is ",
                   "rejected too often then, and p-values are too small; bins ",
                   "of more time may be free of it", kind = "order")
+  }
+  n <- bins$each$n
+  if (max(n) > 2 * min(n) && neighbors_z(rbind(log(n))) < unlikely_z) {
+    warn_kernmean("sizes rise or fall for long (", words_of_sizes(n), "): ",
+                  "means of fewer rows have more noise, which is taken for a ",
+                  "change; bins of as many rows have not", kind = "sizes")
   }
   fit
 }

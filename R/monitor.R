@@ -263,8 +263,13 @@ warn_reference <- function(monitor) {
 }
 
 # A day of which the landmarks know less than of others.
-warn_day <- function(day, lost) {
-  usual <- stats::median(lost)
+warn_day <- function(day, others) {
+  if (day$n < min(others$n) / most_uneven) {
+    warn_kernmean("'", day$day, "' has ", rows_of(day$n), ", other days ",
+                  words_of_sizes(others$n), ": the z of its columns is that ",
+                  "of few rows", kind = "sizes")
+  }
+  usual <- stats::median(others$lost)
   if (day$lost > max(0.01, 2 * usual)) {
     warn_kernmean("the landmarks lose ", format_number(100 * day$lost, 2L),
                   "% of mean k(x, x) of '", day$day, "', not ",
@@ -313,7 +318,7 @@ judge_days <- function(monitor, x, y, names) {
 }
 
 judge_ranks <- function(monitor, day) {
-  warn_day(day, monitor$days$each$lost)
+  warn_day(day, monitor$days$each)
   monitor$days <- days <- add_day(monitor$days, day)
   points <- day_points(days, monitor$directions)
   scored <- .Call(C_r_day_scores, points$x, points$noise)

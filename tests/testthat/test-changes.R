@@ -105,6 +105,19 @@ test_that("a drift within segments is warned of", {
                  class = "kernmean_warning_order")
 })
 
+test_that("sizes that fall for long are warned of", {
+  set.seed(9)
+  day <- rep(1:30, each = 150)
+  some <- unlist(lapply(1:30, \(t) which(day == t)[seq_len(154 - 4 * t)]))
+  falling <- cbind(service_days(30), day = sprintf("d%02d", day))[some, ]
+  falling <- kme_sketch(falling, landmarks, groups = "day", moments = 2)
+  expect_warning(kme_changes(falling, B = 19, max = 2), "sizes rise or fall",
+                 class = "kernmean_warning_sizes")
+  mixed <- falling[falling$groups[c(rbind(1:15, 30:16))]]
+  expect_no_warning(kme_changes(mixed, B = 19, max = 2),
+                    class = "kernmean_warning_sizes")
+})
+
 test_that("short sequences have one cut at most", {
   short <- sketch[sketch$groups[13:28]]
   few <- kme_changes(short, B = 99)

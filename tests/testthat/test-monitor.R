@@ -205,6 +205,9 @@ test_that("a day that is far from all landmarks, and others, are warned of", {
   few <- kme_sketch(cbind(quiet[1:3000, ], day = rep(c(1:19, 19), each = 150))[
     -(1:130), ], landmarks, groups = "day", moments = 2)
   expect_warning(kme_monitor(few), class = "kernmean_warning_sizes")
+  last <- few[few$groups[c(2:19, 1)]]
+  expect_warning(kme_monitor(last, reference = 18), "'1' has 20 rows, other",
+                 class = "kernmean_warning_sizes")
   poor <- kme_landmarks(quiet, 12)
   expect_warning(kme_monitor(service_sketch(quiet, poor)),
                  class = "kernmean_warning_columns")
