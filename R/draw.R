@@ -74,7 +74,7 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     over those of 90% of the draws, the largest marked; dashed, what 5% of
 #'     the draws' largest exceed. `"spectra"`, with profiles: the eigenvalues of
 #'     each sample's covariance over those of 90% of the draws. `"null"`: the
-#'     draws with the statistic (`breaks`, `freq`). `"witness"`: \eqn{\hat\mu_x
+#'     draws with the statistic. `"witness"`: \eqn{\hat\mu_x
 #'     - \hat\mu_y}{mu_x - mu_y} of the plain kernel means, positive (blue)
 #'     where the first sample is denser (`n`; `groups`, two by name); each of
 #'     three groups or more against the rest; with a filter that of the largest

@@ -288,8 +288,8 @@ share_frame <- function(name, value, share) {
 #'     was tried; a row for each bag with `.class` and `.decision`, or `.fitted`
 #'     and `.resid`, `.loo` of ridge regression, and `.support`.}
 #'   \item{[mmd_test()], [hsic_test()]}{one row, `estimate`, `statistic`,
-#'     `p.value`, `method`, `alternative`, with `pairs = TRUE` a row for each
-#'     pair of groups; `.group` and, of two samples, `.witness`.}
+#'     `p.value`, `method`, `alternative`; `.group` and, of two samples,
+#'     `.witness`.}
 #' }
 #'
 #' @param x A fit or a test.

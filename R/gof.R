@@ -80,8 +80,7 @@
 #'
 #' `plot()` shows the null distribution, and with `"witness"`
 #' \eqn{\hat\mu - \mu_P}{mu - mu_P}, positive (blue) where there are more points
-#' than the model says. `update()` keeps the 10,000 draws of a function unless
-#' `model` is given.
+#' than the model says.
 #'
 #' @references
 #' Henze, N. and Zirkler, B. (1990). A class of invariant consistent tests for
@@ -129,12 +128,10 @@ mmd_gof.default <- function(x, model, kernel = kernel_rbf(), estimator = "kme",
   }
   law <- read_law(asked$model, asked$x, asked)
   x <- law_columns(law, asked$x)
-  lent <- !is.null(asked$draws)
-  if (lent) check_draws(asked$draws, law, x, asked$statistic)
   observed <- model_statistic(x, law, asked)
-  draws <- if (lent) asked$draws$replicates else
-    simulate_null(law, asked, nrow(x))
-  new_gof(observed, draws, law, asked, label, lent)
+  draws <- if (is.null(asked$draws)) simulate_null(law, asked, nrow(x)) else
+    lent_draws(asked$draws, law, x, asked$statistic)
+  new_gof(observed, draws, law, asked, label)
 }
 
 # A sample of at least two points.
@@ -162,7 +159,7 @@ gof_arguments <- door_table(
          scale = unscaled, estimator = an_average,
          reason = "for the model \"normal\", whose points are standardized")
   ),
-  aside = c("x", "model", "draws", "progress")
+  aside = c("x", "draws", "progress")
 )
 
 gof_rules <- list(
@@ -195,16 +192,17 @@ labeled_points <- function(x, label) {
 }
 
 # Draws of "normal" depend on n, d and the statistic alone.
-check_draws <- function(draws, law, x, statistic) {
+lent_draws <- function(test, law, x, statistic) {
   words <- sprintf(
-    "\"%s\", n = %.0f, d = %.0f, %s", c(law$kind, draws$model$kind),
-    c(nrow(x), draws$sizes), c(ncol(x), ncol(draws$sample$x)),
-    c(statistic, draws$type)
+    "\"%s\", n = %.0f, d = %.0f, %s", c(law$kind, test$model$kind),
+    c(nrow(x), test$sizes), c(ncol(x), ncol(test$sample$x)),
+    c(statistic, test$type)
   )
   if (words[1L] != words[2L] || law$kind != "normal") {
     stop_input("'draws' must be of a test of the same size, as of \"normal\": ",
                words[1L], ", not ", words[2L])
   }
+  test$replicates
 }
 
 # --- The statistic and its draws ---------------------------------------------
@@ -217,35 +215,32 @@ model_statistic <- function(x, law, asked) {
   n <- sample$n
   kernel <- sample$kernel
   part <- law_part(law, kernel)
-  fit <- size <- NULL
-  if (!is_average(asked$estimator)) {
-    check_estimator(sample, asked$estimator)
-    fit <- est_fit(asked$estimator, sample)
-    fitted <- embedding_parts(c(fit, list(sample = sample, kernel = kernel)))
-    first <- fit$norm2
-    cross <- inner_parts(fitted, list(part), kernel)
-  } else {
-    new <- own_points(sample)
-    if (is_linear(kernel) && !is.null(part$mixture)) {
-      # A distance of means does not see the origin, but its rounding does.
-      q <- part$mixture
-      sample$origin <- drop(crossprod(q$weights, q$means))
-      part$mixture$means <- q$means - rep(sample$origin, each = nrow(q$means))
-      new$z <- new$z - rep(sample$origin, each = n)
-    }
-    total <- sum(sample_rows(sample))
-    trace <- sum(sample_diagonal(sample))
-    first <- if (asked$statistic == "biased") total / n^2 else
-      (total - trace) / (n * (n - 1))
-    cross <- mean(part_at(part, kernel, new))
-    size <- abs(trace) / n
+  average <- is_average(asked$estimator)
+  points <- sample
+  if (average && is_linear(kernel) && !is.null(part$mixture)) {
+    # A distance of means does not see the origin, but its rounding does.
+    q <- part$mixture
+    origin <- drop(crossprod(q$weights, q$means))
+    part$mixture$means <- q$means - rep(origin, each = nrow(q$means))
+    points$x <- sample$x - rep(origin, each = n)
   }
+  fit <- if (average) {
+    list(weights = plain_weights(points), norm2 = mean(sample_rows(points)) / n,
+         varrho = mean(sample_diagonal(points)))
+  } else {
+    check_estimator(points, asked$estimator)
+    est_fit(asked$estimator, points)
+  }
+  fitted <- embedding_parts(c(fit, list(sample = points, kernel = kernel)))
   norm2 <- if (is.null(law$norm2)) inner_part(part, part, kernel) else law$norm2
-  value <- first - 2 * cross + norm2
+  value <- norm2 - 2 * inner_parts(fitted, list(part), kernel) +
+    if (asked$statistic == "biased") fit$norm2 else
+      (n * fit$norm2 - fit$varrho) / (n - 1)
   if (asked$statistic == "biased") value <- max(0, value)
   height <- if (law$kind == "normal") n else 1
-  list(value = height * value, sample = sample, fit = fit, height = height,
-       scale = if (!is.null(size)) height * (size + abs(norm2)))
+  list(value = height * value, sample = sample, fit = if (!average) fit,
+       height = height,
+       scale = if (average) height * (abs(fit$varrho) + abs(norm2)))
 }
 
 most_alone <- 4000L
@@ -254,11 +249,10 @@ most_alone <- 4000L
 simulate_null <- function(law, asked, n) {
   B <- asked$B
   check_draw_memory(B)
-  # What was said of the observed points is not said of each sample again.
-  if (is.null(asked$scale)) asked$scale <- FALSE
   one <- \(b) model_statistic(law_draw(law, n), law, asked)$value
   # Threads that meet for small sums, again and again, cost more than they give.
   work <- if (n < most_alone) on_one_thread else identity
+  # What was said of the observed points is not said of each sample again.
   draws <- withCallingHandlers(
     work(in_chunks(B, max(1L, B %/% 100L), asked$progress, \(start, count) {
       vapply(seq_len(count), one, numeric(1))
@@ -275,18 +269,18 @@ simulate_null <- function(law, asked, n) {
   draws
 }
 
-new_gof <- function(observed, draws, law, asked, label, lent) {
+new_gof <- function(observed, draws, law, asked, label) {
   sample <- observed$sample
   fit <- observed$fit
   n <- sample$n
   bandwidth <- named_bandwidth(sample$kernel)
   free <- law$kind == "normal"
+  null <- permutation_null(c(observed$value, draws), observed$scale,
+                           list(B = length(draws), complete = FALSE))
   test <- new_test(
-    "mmd_gof",
+    "mmd_gof", asked, null,
     statistic = stats::setNames(observed$value, if (free) "BHEP" else "MMD^2"),
     parameter = c(n = n, d = ncol(sample$x), B = length(draws), bandwidth),
-    p.value = permutation_null(c(observed$value, draws), observed$scale,
-                               list(B = length(draws), complete = FALSE))$p,
     estimate = c(MMD = sqrt(max(0, observed$value) / observed$height),
                  bandwidth),
     alternative = paste("the distribution of x is not",
@@ -294,46 +288,33 @@ new_gof <- function(observed, draws, law, asked, label, lent) {
     method = test_title(
       if (free) "normality" else "one-sample",
       c(if (free) "BHEP" else c("MMD", asked$estimator$label), asked$statistic),
-      list(null = "simulation"), list()
+      asked, list()
     ),
     data.name = paste0(
       label[["x"]], " (n = ", n, ") and ",
       if (free) "all normal distributions" else
         if (nchar(label[["model"]]) <= 60L) label[["model"]] else "the model"
     ),
-    replicates = draws, null = "simulation", type = asked$statistic,
-    estimator = asked$estimator, lambda = fit$lambda, alpha = fit$alpha,
+    lambda = fit$lambda, alpha = fit$alpha,
     noise = fit$noise,
     smoothing = unlist(c(fit[c("h", "c")], guard = fit$guard$share)),
     candidates = fit$candidates, kernel = sample$kernel, sample = sample,
-    sizes = c(x = n), arguments = stored(asked),
-    origin = list(label = label, lent = lent)
+    sizes = c(x = n), arguments = stored(asked), origin = list(label = label)
   )
   test$model <- law
   test
 }
 
-# Other points, or another model; the draws of a function stay as they are, and
-# those that were lent are lent on unless others are asked for.
 fit_request.mmd_gof <- function(x, changes) {
-  changed <- names(changes)
   label <- new_label(x$origin$label, attr(changes, "call"),
-                     intersect(changed, c("x", "model")))
-  if ("data" %in% changed && !is.null(x$terms)) {
+                     intersect(names(changes), c("x", "model")))
+  if (!is.null(changes$data) && !is.null(x$terms)) {
     changes$x <- read_terms(x$terms, changes$data, "data")
     changes$data <- NULL
   }
-  arguments <- c(x$arguments, list(
-    model = if (is.null(x$model$given)) x$model else x$model$given
-  ))
   points <- if (is.null(changes$x)) sample_raw(x$sample) else changes$x
   changes$x <- labeled_points(points, label)
-  if (x$origin$lent && NROW(points) == x$sizes &&
-        !any(c("B", "model", "control") %in% changed)) {
-    arguments$draws <- x
-  }
-  attr(arguments, "door") <- attr(x$arguments, "door")
-  change_request(arguments, changes)
+  change_request(x$arguments, changes)
 }
 
 # --- Models ------------------------------------------------------------------
@@ -343,26 +324,18 @@ fit_request.mmd_gof <- function(x, changes) {
 #   draws    draw, a function that simulates; sample: what it gave at first,
 #            with the kernel and the units of the test; norm2 of its embedding
 #   normal   d; a normal law whose mean and covariance are free
-# given: what is read as the same law again, NULL for itself.
-
-new_law <- function(kind, ...) {
-  structure(list(kind = kind, ...), class = "kernmean_law")
-}
 
 # The model that was given for the points x.
 read_law <- function(model, x, asked) {
   if (identical(model, "normal")) {
-    return(new_law("normal", d = ncol(x), given = model))
+    return(list(kind = "normal", d = ncol(x)))
   }
-  old <- inherits(model, "kernmean_law")
-  if (old || is.function(model)) {
-    points <- if (old) sample_raw(model$sample) else
-      draw_from(model, most_model_draws, x)
+  if (is.function(model)) {
     kernel <- if (is.null(asked$kernel)) kernel_rbf() else asked$kernel
-    sample <- fit_sample(points, kernel, asked$scale, "model")
-    return(new_law("draws", draw = if (old) model$draw else model,
-                   sample = sample,
-                   norm2 = mean(sample_rows(sample)) / sample$n))
+    sample <- fit_sample(draw_from(model, most_model_draws, x), kernel,
+                         asked$scale, "model")
+    return(list(kind = "draws", draw = model, sample = sample,
+                norm2 = mean(sample_rows(sample)) / sample$n))
   }
   if (inherits(model, "kme_density")) {
     warn_same_points(model, x)
@@ -390,8 +363,8 @@ read_law <- function(model, x, asked) {
     e <- eigen(component(mixture, c)$cov, symmetric = TRUE)
     sqrt(pmax(e$values, 0)) * t(e$vectors)
   })
-  new_law("mixture", mixture = mixture, columns = colnames(model$means),
-          roots = roots, given = model)
+  list(kind = "mixture", mixture = mixture, columns = colnames(model$means),
+       roots = roots)
 }
 
 # Parameters that were estimated from these points, or some of them, make p too
@@ -501,39 +474,27 @@ standardized_sample <- function(x) {
     stop_input("'x' must have at least ", d + 2L, " points for the model ",
                "\"normal\" in ", count_of(d, "column"), ", not ", n)
   }
-  of <- column_spreads(x)
-  unit <- of$unit * of$spread
-  constant <- which(is_constant(x))
-  if (length(constant)) {
-    stop_input("'x' must have no constant columns for the model \"normal\", ",
-               "as its column ", constant[1L])
-  }
-  z <- of$z / rep(of$spread, each = n)
-  # What the mean of a column far from 0 leaves is rounding.
-  s <- svd(z - rep(colMeans(z), each = n))
-  if (any(s$d^2 <= n * .Machine$double.eps * s$d[1L]^2)) {
-    stop_input("'x' must have no linearly dependent columns for the model ",
-               "\"normal\"")
-  }
-  half <- sqrt(n) / s$d
   kernel <- kernel_rbf(sqrt(2) / ((2 * d + 1) * n / 4)^(1 / (d + 4)))
+  sample <- fit_sample(x, kernel, "whiten")
+  kernel <- sample$kernel
+  if (kernel$scaling$rank < d) {
+    stop_input("'x' must have no constant or linearly dependent columns for ",
+               "the model \"normal\", not rank ", kernel$scaling$rank, " of ",
+               d)
+  }
   kernel$rule <- "that of Henze and Zirkler"
-  kernel$scaling <- list(
-    type = "whiten", center = of$unit * of$center,
-    factor = s$v * rep(half, each = d) / unit,
-    back = t(s$v * rep(1 / half, each = d) * unit), rank = d,
-    columns = colnames(x)
-  )
-  points_sample(structure(sqrt(n) * s$u, dimnames = dimnames(x)), kernel,
-                raw = x)
+  # Of variances with divisor n - 1.
+  root <- sqrt(n / (n - 1))
+  kernel$scaling$factor <- root * kernel$scaling$factor
+  kernel$scaling$back <- kernel$scaling$back / root
+  points_sample(root * sample$x, kernel, raw = x)
 }
 
 # --- Picture -----------------------------------------------------------------
 
-fit_picture.mmd_gof <- function(x, type = NULL, n = 100, breaks = 30,
-                                freq = FALSE) {
+fit_picture.mmd_gof <- function(x, type = NULL, n = 100) {
   type <- check_type(type, c("null", "witness"))
-  if (type == "null") picture_null(x, breaks, freq) else
+  if (type == "null") picture_null(x) else
     picture_misfit(x, take(n, count(2L)))
 }
 
@@ -551,25 +512,16 @@ picture_misfit <- function(test, n) {
   if (d <= 2L) {
     x <- sample_raw(sample)
     draw <- if (d == 1L) witness_curve else witness_surface
+    # As far as most of the model; of one that follows the points no farther.
+    span <- if (test$model$kind == "draws") {
+      unname(apply(sample_raw(test$model$sample), 2L, quantile, c(0.01, 0.99)))
+    } else {
+      test$model$mixture$means
+    }
     return(draw(x, \(z) at(raw_points(sample, z)), NULL, denser, n, title,
-                span = model_span(test$model)))
+                span))
   }
   witness_columns(sample, list(shown = seq_len(sample$n), at = at), denser,
                  title)
 }
 
-# Points as far out as most of the model; of one that follows the points none.
-model_span <- function(law) {
-  if (law$kind == "draws") {
-    return(unname(apply(sample_raw(law$sample), 2L, quantile, c(0.005, 0.995),
-                        names = FALSE)))
-  }
-  q <- law$mixture
-  shown <- q$weights > 0
-  if (any(shown)) {
-    means <- q$means[shown, , drop = FALSE]
-    reach <- 2 * sqrt(apply(q$covariances, 3L, diag))
-    reach <- t(matrix(reach, ncol(means)))[shown, , drop = FALSE]
-    rbind(means - reach, means + reach)
-  }
-}

@@ -75,8 +75,7 @@
 #' @param ... Must be empty; in the other methods, arguments of the default
 #'   method.
 #' @param kernel One kernel for all variables that have none of their own.
-#' @param bandwidths `"fuse"`, or at least two of your own (a list of two for x
-#'   and y), see Many bandwidths.
+#' @param bandwidths `"fuse"`, or at least two of your own, see Many bandwidths.
 #' @param filter `NULL` by rule, see The joint test, `"none"` for HSIC alone,
 #'   `TRUE`, the name of a spectral filter or [test_filter()].
 #' @param B Number of permutations; `NULL` is 399 with a filter or in the joint
@@ -172,22 +171,10 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
   test_dependence(x, asked)
 }
 
-# Those of both variables, or a list of those of x and of y.
-bandwidth_sets <- function(value, name) {
-  if (is.list(value) && length(value) != 2L) {
-    stop_input("'bandwidths' must hold those of 'x' and of 'y' if it is a ",
-               "list, not ", describe(value))
-  }
-  for (set in if (is.list(value)) value else list(value)) {
-    take(set, bandwidth_set("fuse"), name)
-  }
-  value
-}
-
 hsic_arguments <- test_table(
   "hsic_test.default", x = anything, kernel_x = unless_given(anything),
   kernel_y = unless_given(anything), kernel = maybe(a_kernel),
-  bandwidths = bandwidth_sets, filter = a_filter(0:1, "fused", "fused"),
+  bandwidths = bandwidth_set("fuse"), filter = a_filter(0:1, "fused", "fused"),
   aside = c("x", "progress"),
   rules = list(
     when("bandwidths", kernel = NULL, kernel_x = NULL, kernel_y = NULL,
@@ -327,16 +314,12 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
   only <- fused && !length(options$filter$order)
   name <- if (several) "dHSIC" else if (is.null(options$bandwidths) && !only)
     "HSIC" else "fused HSIC"
-  filtered <- isTRUE(statistics$table$order[1L] > 0L)
   estimator <- options$estimator
   data["data"] <- NULL
   new_test(
-    "hsic_test",
-    statistic = stats::setNames(
-      statistics$height * statistics$observed,
-      if (isTRUE(statistics$several)) "max z" else
-        paste0(if (filtered) "filtered ", name)
-    ),
+    "hsic_test", options, law, statistics$height,
+    statistic = stats::setNames(statistics$height * statistics$observed,
+                                statistic_name(statistics$table, name)),
     parameter = c(
       if (!is.null(law$gamma)) law$gamma else c(
         n = variables[[1L]]$sample$n,
@@ -344,7 +327,6 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
         B = scheme$B
       ), single_bandwidths(kernels)
     ),
-    p.value = law$p,
     estimate = if (!several) c("normalized HSIC" = statistics$share),
     alternative = "the variables are dependent",
     method = test_title(
@@ -355,9 +337,7 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
       options, scheme
     ),
     data.name = paste(data$label, collapse = " and "),
-    replicates = if (!is.null(law$draws)) statistics$height * law$draws,
-    gamma = law$gamma, null = options$null, type = options$statistic,
-    estimator = estimator, lambda = statistics$estimator$lambda,
+    lambda = statistics$estimator$lambda,
     alpha = statistics$alpha, noise = statistics$noise,
     smoothing = statistics$smoothing,
     candidates = statistics$candidates, kernel = kernels, variables = variables,
@@ -378,8 +358,8 @@ single_bandwidths <- function(kernels) {
 
 # --- What it can do ----------------------------------------------------------
 
-fit_picture.hsic_test <- function(x, type = NULL, breaks = 30, freq = FALSE) {
-  picture_null(x, breaks, freq, check_null_type(type, x))
+fit_picture.hsic_test <- function(x, type = NULL) {
+  picture_null(x, check_null_type(type, x))
 }
 
 fit_request.hsic_test <- function(x, changes) {

@@ -220,22 +220,21 @@ takes_bandwidths <- function(variable) {
 # "fuse" from half the 5% to twice the 95% quantile of distances, in a geometric
 # sequence.
 spread_bandwidths <- function(variables, bandwidths) {
-  plain <- vapply(variables, takes_bandwidths, NA)
-  if (!any(plain)) {
+  if (!any(vapply(variables, takes_bandwidths, NA))) {
     stop_input("'bandwidths' must be NULL where no variable is of points in ",
                "numeric columns with kernel_rbf()")
   }
-  each <- if (is.list(bandwidths)) bandwidths else list(bandwidths, bandwidths)
-  variables[plain] <- Map(\(variable, set) {
-    if (is.character(set)) {
-      ends <- log(range(fuse_bandwidths(variable$sample$x)))
-      set <- exp(seq(ends[1L], ends[2L], length.out = grid_bandwidths))
+  lapply(variables, \(variable) {
+    if (takes_bandwidths(variable)) {
+      if (is.character(bandwidths)) {
+        ends <- log(range(fuse_bandwidths(variable$sample$x)))
+        bandwidths <- exp(seq(ends[1L], ends[2L], length.out = grid_bandwidths))
+      }
+      variable$sample$kernel$bandwidth <- as.double(bandwidths)
+      variable$sample$kernel["rule"] <- list(NULL)
     }
-    variable$sample$kernel$bandwidth <- as.double(set)
-    variable$sample$kernel["rule"] <- list(NULL)
     variable
-  }, variables[plain], each[plain])
-  variables
+  })
 }
 
 # list(n, pairs, share, scale, moved) of two variables that may have many
@@ -533,70 +532,31 @@ exchange_units <- function(variables, options) {
     return(c(units, list(sizes = rep(1L, n))))
   }
   points <- tabulate(codes)
-  count <- length(points)
+  units$sizes <- rep(1L, length(points))
   units$blocks <- cluster_blocks(units)
-  units$sizes <- rep(1L, count)
-  in_block <- if (!is.null(units$blocks)) " in some block"
-  constant <- vapply(variables, \(v) constant_within(v$sample, codes), NA)
-  by_size <- FALSE
   if (length(unique(points)) > 1L) {
     # Filters must not change with the sizes of what moves.
-    sums <- length(variables) == 2L && !options$operator &&
-      options$statistic == "biased" && is.null(options$filter)
-    if (sums && any(constant)) {
+    constant <- if (length(variables) == 2L && !options$operator &&
+                      options$statistic == "biased" &&
+                      is.null(options$filter)) {
+      vapply(variables, \(v) constant_within(v$sample, codes), NA)
+    }
+    if (any(constant)) {
       units$moved <- max(which(constant))
     } else {
-      units$of <- c("of clusters of the same size",
-                    if (!is.null(in_block)) "within blocks")
+      units$of[1L] <- "of clusters of the same size"
       units$blocks <- number_codes(paste(points, units$blocks))
-      by_size <- TRUE
     }
   }
-  blocks <- in_blocks(count, units$blocks)
-  if (max(lengths(blocks)) == 1L) {
+  if (max(lengths(in_blocks(length(points), units$blocks))) == 1L) {
     stop_input(
-      "'clusters' must hold two of the same size", in_block,
-      ", which can change places; sizes may differ where one of two variables ",
-      "is constant within clusters, with estimator = \"kme\", statistic = ",
-      "\"biased\" and no filter"
+      "'clusters' must hold two of the same size (and block), which can ",
+      "change places; sizes may differ where one of two variables is constant ",
+      "within clusters, with estimator = \"kme\", statistic = \"biased\" and ",
+      "no filter"
     )
   }
-  if (is.null(units$moved)) check_clusters(variables, codes, blocks)
-  # The ways in which values that are constant within clusters can be given to
-  # them.
-  first <- which(!duplicated(codes))
-  for (variable in variables[constant]) {
-    if (knows_points(variable$sample)) {
-      values <- do.call(paste, as.data.frame(
-        variable$sample$x[first, , drop = FALSE]
-      ))
-      ways <- count_labelings(match(values, unique(values)), units$blocks)
-      units$labelings <- min(units$labelings, ways)
-    }
-  }
-  alone <- if (by_size) sum(lengths(blocks) == 1L) else 0L
-  if (alone > 0L) {
-    warn_kernmean(alone, " of ", count, " clusters have a size that no other ",
-                  "has", in_block, ", and stay where they are")
-  }
   units
-}
-
-# Clusters that all hold the same values of a variable, as with a design that is
-# repeated in each, exchange nothing.
-check_clusters <- function(variables, codes, blocks) {
-  rows <- split(seq_along(codes), codes)
-  for (variable in variables) {
-    points <- variable$sample$x
-    if (is.null(points)) next
-    each <- lapply(rows, \(i) unname(points[i, , drop = FALSE]))
-    if (all(lengths(lapply(blocks, \(of) unique(each[of]))) == 1L)) {
-      stop_input("'clusters' must not all hold the same values of '",
-                 variable$name, "', or nothing changes when they change ",
-                 "places; where its values vary within clusters, these are ",
-                 "the 'blocks' of points that do")
-    }
-  }
 }
 
 # Are the points of each cluster the same to the kernel?

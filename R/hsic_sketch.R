@@ -45,10 +45,9 @@ test_dependence.test_cross <- function(data, asked) {
   if (rows < 2) {
     stop_input("'x' must be a sketch of at least 2 rows, not ", rows)
   }
-  law <- cross_law(variables)
   scheme <- check_permutations(options, list(sizes = rows))
   test <- new_hsic_test(variables, options, scheme,
-                        cross_statistics(data$sketch, variables, law, scheme),
+                        cross_statistics(data$sketch, variables, scheme),
                         stored(asked), data)
   test$data.name <- paste0(paste(names(variables), collapse = " and "), " of ",
                            data$label)
@@ -70,41 +69,35 @@ cross_variables <- function(sketch) {
 
 small_product <- 1e-2
 
-# The law of n HSIC under independence: list(values: of the pairs that are drawn
-# one by one, rest: c(mean, deviation) of the others).
-cross_law <- function(variables) {
-  each <- lapply(variables, \(variable) {
-    part <- variable$sample
+# Draws of n HSIC under independence, sum_l gamma_l Z_l^2 with the products of
+# the eigenvalues of both; the small ones together are a Z^2 + b of their mean
+# and variance.
+cross_draws <- function(samples, B) {
+  each <- lapply(samples, \(part) {
     covariance_values(centered_covariance(part), covariance_rounding(part))
   })
   products <- sort(as.vector(tcross(each[[1L]], each[[2L]])), decreasing = TRUE)
-  products <- products[products > 0]
-  large <- products >= small_product * max(products, 0)
+  large <- products >= small_product * products[1L]
   small <- products[!large]
-  list(values = products[large],
-       rest = c(mean = sum(small), root = sqrt(sum(small^2))))
-}
-
-# Draws of sum_l gamma_l Z_l^2 + a Z^2 + b, with b = mean - a and a = root.
-cross_draws <- function(law, B) {
-  weights <- c(law$values, law$rest[["root"]])
+  root <- sqrt(sum(small^2))
+  weights <- c(products[large], root)
   draws <- numeric(B)
   for (weight in weights[weights > 0]) {
     draws <- draws + weight * stats::rchisq(B, 1)
   }
-  draws + law$rest[["mean"]] - law$rest[["root"]]
+  draws + sum(small) - root
 }
 
 # What hsic_statistics() finds.
-cross_statistics <- function(sketch, variables, law, scheme) {
+cross_statistics <- function(sketch, variables, scheme) {
   samples <- lapply(variables, `[[`, "sample")
+  draws <- cross_draws(samples, scheme$B) / samples[[1L]]$size
   means <- lapply(samples, \(part) part$moments$mean)
   centered <- sketch_cross(sketch) - tcross(means[[1L]], means[[2L]])
   # Of a variable that does not vary there is only rounding.
-  observed <- if (length(law$values)) sum(centered^2) else 0
+  observed <- if (any(draws > 0)) sum(centered^2) else 0
   norms <- vapply(samples, \(part) norm(centered_covariance(part), "F"), 1)
   size <- prod(vapply(samples, \(part) part$moments$trace, 1))
-  draws <- cross_draws(law, scheme$B) / samples[[1L]]$size
   list(
     observed = observed, height = 1,
     law = permutation_null(c(observed, draws), 1e-4 * size, scheme),

@@ -145,8 +145,7 @@
 #' \item{arguments, origin}{what was asked for, and what the data are called}
 #'
 #' [plot()][plot.mmd_test] shows the null distribution or the witness function,
-#' `tidy(test, pairs = TRUE)` gives the pairs, and `update()` tests again, on
-#' the same data unless `x` or `y` is given.
+#' and `update()` tests again, on the same data unless `x` or `y` is given.
 #'
 #' @references
 #' Gretton, A., Borgwardt, K. M., Rasch, M. J., Schölkopf, B. and Smola, A.
@@ -231,8 +230,9 @@ mmd_rules <- c(
 )
 
 # The request of a test of samples with what its control sets.
-mmd_options <- function(asked, nulls = c("permutation", "spectrum", "gamma")) {
-  open_control(asked, nulls, mmd_rules,
+mmd_options <- function(asked, nulls = c("permutation", "spectrum", "gamma"),
+                        rules = mmd_rules) {
+  open_control(asked, nulls, rules,
                if (is.list(asked$filter)) "unbiased" else "biased")
 }
 
@@ -412,10 +412,6 @@ read_samples <- function(pooled, options) {
     apply_rules(options, gram_rules, attr(options, "given"))
   } else {
     # The many are chosen when the units are known.
-    if (!is.null(bandwidths) && is.data.frame(sample$x)) {
-      stop_input("'bandwidths' must be NULL for columns some of which are ",
-                 "factors")
-    }
     kernel <- if (!is.null(bandwidths)) kernel_rbf(1) else options$kernel
     sample <- fit_sample(sample$x, kernel_of(sample$x, kernel), options$scale,
                          pooled$name)
@@ -472,10 +468,11 @@ sample_units <- function(sizes, blocks, clusters, order = seq_len(sum(sizes))) {
     }
     units$sizes <- tabulate(group, length(sizes))
     units$blocks <- cluster_blocks(units)
-    if (max(units$sizes) == 1L) {
-      stop_input("'clusters' must be at least two in some sample")
+    # However clusters change places, samples must have two points left.
+    if (min(units$sizes) == 1L && min(tabulate(units$clusters)) == 1L) {
+      stop_input("'clusters' must leave at least 2 points in each sample ",
+                 "however they change places; take together those of one point")
     }
-    check_left_points(units, group)
   }
   if (!is.null(blocks) &&
         !anyDuplicated(unique(cbind(units$blocks, group))[, 1L])) {
@@ -484,20 +481,6 @@ sample_units <- function(sizes, blocks, clusters, order = seq_len(sum(sizes))) {
                "'clusters'")
   }
   units
-}
-
-# However clusters change places, samples must have two points left.
-check_left_points <- function(units, group) {
-  points <- tabulate(units$clusters, length(group))
-  for (g in seq_along(units$sizes)) {
-    least <- vapply(in_blocks(length(group), units$blocks), \(of) {
-      sum(sort(points[of])[seq_len(sum(group[of] == g))])
-    }, numeric(1))
-    if (sum(least) < 2) {
-      stop_input("'clusters' must leave at least 2 points in each sample ",
-                 "however they change places; take together those of one point")
-    }
-  }
 }
 
 # Are permutations drawn among all?
@@ -581,22 +564,16 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
   height <- statistics$height
   several <- length(sizes) > 2L
   fused <- !is.null(samples$bandwidths)
-  plain <- if (is.null(statistics$table)) statistics$values[1L] else
-    statistics$plain
   bandwidth <- named_bandwidth(samples$sample$kernel)
   bin <- statistics$source$bin
   if (!is.null(bin)) scheme$of <- paste("of bins of", count_of(bin, "point"))
   chosen <- statistics$settled$chosen
-  order <- statistics$table$order
-  name <- if (length(order) == 1L && !order %in% 0:2) order else paste0(
-    if (isTRUE(order > 0L)) "filtered " else if (fused) "fused " else
-      if (several) "sum of ", "MMD^2"
-  )
   new_test(
-    "mmd_test",
+    "mmd_test", options, law, height,
     statistic = stats::setNames(
-      height * statistics$values[1L],
-      if (isTRUE(statistics$several)) "max z" else name
+      height * statistics$values[1L], statistic_name(statistics$table, paste0(
+        if (fused) "fused " else if (several) "sum of ", "MMD^2"
+      ))
     ),
     parameter = c(
       if (options$null == "gamma") law$gamma else c(
@@ -606,9 +583,8 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
         bins = samples$bins, B = scheme$B
       ), bandwidth
     ),
-    p.value = law$p,
     estimate = c(
-      MMD = if (!several && !fused) sqrt(max(0, height * plain)),
+      MMD = if (!several && !fused) sqrt(max(0, height * statistics$plain)),
       r.squared = statistics$share, bandwidth
     ),
     alternative = "the distributions differ",
@@ -617,9 +593,6 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
       mmd_words(options, names(samples$views)), options, scheme
     ),
     data.name = name_samples(samples$origin$label, sizes),
-    replicates = if (!is.null(law$draws)) height * law$draws,
-    gamma = law$gamma, null = options$null, type = options$statistic,
-    estimator = options$estimator,
     lambda = c(chosen$lambda, statistics$settled$estimator$lambda)[1L],
     alpha = if (!is.null(statistics$alpha)) {
       stats::setNames(statistics$alpha, labels)
@@ -675,27 +648,6 @@ unbiased_summary <- function(statistics, sizes, options, scheme) {
 }
 
 # --- What it can do ----------------------------------------------------------
-
-# tidy(test, pairs = TRUE) has a row for each pair of groups.
-fit_rows.mmd_test <- function(x, ..., pairs = FALSE) {
-  check_dots(...)
-  if (take(pairs, flag)) pair_frame(x) else fit_rows.htest(x)
-}
-
-fit_frame.mmd_test <- function(x) {
-  if (is.null(x$statistics)) pair_frame(x) else x$statistics
-}
-
-pair_frame <- function(x) {
-  if (!is.null(x$arguments$bandwidths)) {
-    stop_input("'x' must be a test with one kernel for distances of pairs, ",
-               "not of many bandwidths")
-  }
-  names <- utils::combn(names(x$sizes), 2L)
-  value <- unname(if (is.null(x$pairs)) x$statistic else x$pairs)
-  data.frame(group1 = names[1L, ], group2 = names[2L, ],
-             estimate = sqrt(pmax(0, value)), statistic = value)
-}
 
 # The points as the data have them, and where two samples differ.
 fit_values.mmd_test <- function(x, newdata = NULL) {

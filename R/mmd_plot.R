@@ -1,5 +1,4 @@
-fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
-                                 breaks = 30, freq = FALSE) {
+fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL) {
   type <- check_null_type(type, object, c(
     if (!is.null(object$spectra)) "spectra", "witness"
   ))
@@ -7,7 +6,7 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
     return(picture_spectra(object))
   }
   if (type != "witness") {
-    return(picture_null(object, breaks, freq, type))
+    return(picture_null(object, type))
   }
   n <- take(n, count(2L))
   if (!is.null(object$arguments$bandwidths)) {
@@ -21,31 +20,29 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
     return(picture_witness(object, pair[1L], pair[2L], n))
   }
   # Entries of one key and one range of colors stand for all panels.
-  sides <- c("the group", "the rest")
-  panels <- lapply(every, \(g) {
-    c(picture_witness(object, g, every[-g], n, sides), panel = labels[g])
+  each <- lapply(every, \(g) {
+    picture_witness(object, g, every[-g], n, c("the group", "the rest"))
   })
-  value <- stats::setNames(lapply(panels, `[[`, "value"), labels)
-  common <- panels[[1L]]
-  key <- common$key
-  if (!is.null(common$panels)) {
-    panels <- unlist(lapply(panels, \(group) {
-      lapply(group$panels[seq_len(max(1L, 6L %/% length(every)))], \(panel) {
-        panel$title <- panel$panel <- paste0(group$panel, "\n", panel$panel)
-        panel
-      })
-    }), FALSE)
-  } else if (nrow(key) > 2L) {
-    key$label[1:2] <- sides
-  }
-  fill <- common$fill
+  panels <- unlist(lapply(every, \(g) {
+    of <- each[[g]]$panels
+    of <- if (is.null(of)) each[g] else
+      utils::head(of, max(1L, 6L %/% length(every)))
+    lapply(of, \(panel) {
+      panel$title <- panel$panel <- paste(c(labels[g], panel$panel),
+                                          collapse = "\n")
+      panel
+    })
+  }), FALSE)
+  fill <- each[[1L]]$fill
   if (!is.null(fill)) {
     most <- max(vapply(panels, \(panel) panel$fill$limits[2L], 1))
     fill$limits <- fill$at <- c(-most, most)
   }
-  list(panels = panels, key = key, fill = fill, free = common$free,
+  list(panels = panels, key = each[[1L]]$key, fill = fill,
+       free = each[[1L]]$free,
        title = paste0("Witness functions: each group against the rest",
-                      witness_words(object)), value = value)
+                      witness_words(object)),
+       value = stats::setNames(lapply(each, `[[`, "value"), labels))
 }
 
 least_shown <- 1e-4
@@ -62,19 +59,18 @@ picture_spectra <- function(test) {
   # Bands lie over each other.
   light <- grDevices::adjustcolor(colors, 0.3)
   twice <- \(v) rep(pmax(v, least), each = 2L)
-  draw <- \(layer) lapply(seq_along(groups), \(g) {
+  layers <- lapply(seq_along(groups), \(g) {
     one <- shown[shown$group == g, ]
-    layer(as.vector(rbind(one$axis - 0.5, one$axis + 0.5)), one, g)
+    x <- as.vector(rbind(one$axis - 0.5, one$axis + 0.5))
+    list(new_layer("ribbon", x = x, y0 = twice(one$low), y1 = twice(one$high),
+                   col = light[g], level = bands[g]),
+         new_layer("line", x = x, y = twice(one$value), lwd = 2,
+                   col = colors[g], level = groups[g]))
   })
   new_picture(
-    "Spectra of the samples", "axis", "variance", c(
-      draw(\(x, one, g) new_layer(
-        "ribbon", x = x, y0 = twice(one$low), y1 = twice(one$high),
-        col = light[g], level = bands[g]
-      )),
-      draw(\(x, one, g) new_layer("line", x = x, y = twice(one$value), lwd = 2,
-                                  col = colors[g], level = groups[g]))
-    ), spectra, log = "xy", whole = "x", key = rbind(
+    "Spectra of the samples", "axis", "variance",
+    c(lapply(layers, `[[`, 1L), lapply(layers, `[[`, 2L)),
+    spectra, log = "xy", whole = "x", key = rbind(
       key_entries(groups, colors, "line", lwd = 2),
       key_entries(bands, light, "box")
     )
@@ -82,31 +78,25 @@ picture_spectra <- function(test) {
 }
 
 # One sample against another, or against all the rest; sides: what these are
-# called where one is denser.
-picture_witness <- function(test, first, second, n, sides = names) {
+# called.
+picture_witness <- function(test, first, second, n,
+                            sides = names(test$sizes)[c(first, second)]) {
   sample <- largest_sample(test)
-  labels <- names(test$sizes)
-  side <- integer(length(labels))
-  side[first] <- 1L
-  side[second] <- 2L
-  witness <- witness_values(test, side)
-  names <- c(labels[first], if (length(second) > 1L) "the rest" else
-    labels[second])
+  several <- length(test$sizes) > 2L
+  side <- replace(integer(length(test$sizes)), first, 1L)
+  witness <- witness_values(test, replace(side, second, 2L))
   denser <- paste(sides, if (is.null(witness$what)) "denser" else witness$what)
-  title <- paste0(
-    "Witness function",
-    if (length(labels) > 2L) paste0(": ", paste(names, collapse = " against ")),
-    witness_words(test)
-  )
+  title <- paste0("Witness function", if (several) {
+    paste0(": ", paste(sides, collapse = " against "))
+  }, witness_words(test))
   if (!is.null(witness$side)) {
-    witness$group <- factor(names[witness$side], names)
+    witness$group <- factor(sides[witness$side], sides)
   }
   d <- axes_of(sample)
   if (is.null(d) || isFALSE(witness$grid)) {
     return(witness_points(sample, witness, denser, title))
   }
   if (d > 2L) {
-    if (!is.null(witness$side)) levels(witness$group) <- sides
     return(witness_columns(sample, witness, denser, title))
   }
   x <- sample_raw(sample)[witness$shown, , drop = FALSE]
@@ -130,25 +120,19 @@ witness_curve <- function(x, at, group, denser, n, title, span = NULL) {
   z <- seq(ends[1L], ends[2L], length.out = n)
   value <- at(matrix(z))
   colors <- tint(level_colors(2L))
-  areas <- lapply(1:2, \(g) {
-    part <- if (g == 1L) pmax(value, 0) else pmin(value, 0)
-    new_layer("area", x = z, y = part, col = colors[g],
-              level = denser[g])
-  })
-  rugs <- if (is.null(group)) {
-    list(new_layer("rug", x = drop(x), side = 1, col = "grey40"))
-  } else {
-    lapply(1:2, \(g) {
-      new_layer("rug", x = x[as.integer(group) == g], side = c(1, 3)[g],
-                col = level_colors(2L)[g])
-    })
-  }
+  rug <- \(x, side, color) new_layer("rug", x = x, side = side, col = color)
+  rugs <- if (is.null(group)) list(rug(drop(x), 1, "grey40")) else
+    Map(rug, split(x, group), c(1, 3), level_colors(2L))
   new_picture(
     title, axis_names(x), "witness",
-    c(areas, list(
+    c(list(
+      new_layer("area", x = z, y = pmax(value, 0), col = colors[1L],
+                level = denser[1L]),
+      new_layer("area", x = z, y = pmin(value, 0), col = colors[2L],
+                level = denser[2L]),
       new_layer("line", x = z, y = value, lwd = 2, main = TRUE),
       across_layer(h = 0)
-    ), rugs),
+    ), unname(rugs)),
     data.frame(z = z, value = value),
     key = key_entries(denser, colors, "box")
   )
@@ -187,10 +171,8 @@ witness_columns <- function(sample, witness, denser, title) {
   x <- named_frame(sample_raw(sample)[rows, , drop = FALSE])
   value <- unname(witness$at(new_points(sample$x[rows, , drop = FALSE])))
   curves <- lapply(x, stats::lowess, value, iter = 0)
-  share <- mapply(\(column, curve) {
-    rest <- sum((value[order(column)] - curve$y)^2)
-    max(0, 1 - rest / sum((value - mean(value))^2), na.rm = TRUE)
-  }, x, curves)
+  share <- vapply(curves, \(curve) stats::var(curve$y), 1) /
+    max(stats::var(value), .Machine$double.xmin)
   best <- utils::head(order(-share), 6L)
   panels <- lapply(best, \(j) {
     label <- sprintf("%s (%.0f%%)", names(x)[j], 100 * share[j])
@@ -215,14 +197,8 @@ witness_columns <- function(sample, witness, denser, title) {
 # The points along the leading kernel principal axes; witness: as of
 # witness_weights(), with the group of each point.
 witness_points <- function(sample, witness, denser, title) {
-  rows <- witness$shown
-  part <- sample_take(sample, rows)
-  axes <- kernel_axes(part)
-  value <- if (knows_points(sample)) {
-    witness$at(new_points(part$x[axes$shown, , drop = FALSE]))
-  } else {
-    witness$at_points()[rows[axes$shown]]
-  }
+  axes <- kernel_axes(sample_take(sample, witness$shown))
+  value <- witness$at_points()[witness$shown[axes$shown]]
   group <- witness$group[axes$shown]
   fill <- denser_fill(value, denser)
   layer <- points_layer(axes$scores, value, fill, main = TRUE)

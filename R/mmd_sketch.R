@@ -8,8 +8,8 @@
 #' Of samples too large to be kept, the groups of a [kme_sketch()] or two
 #' sketches on the same landmarks (a reference that was kept, and new rows) are
 #' compared by the means of their features: the distance of the projections on
-#' the span of the landmarks. A `y` that is no sketch is sketched as `x` was.
-#' The estimator is the KME: shrinking needs the norms of single rows.
+#' the span of the landmarks. The estimator is the KME: shrinking needs the
+#' norms of single rows.
 #'
 #' Where there are bins (`bin` of [kme_sketch()]), into which rows fell at
 #' random, bins are permuted as points are: exact if rows are exchangeable. Rows
@@ -24,7 +24,7 @@
 #' which is harmless where they lose little; `summary()` says what each sample
 #' loses.
 #' @param x A [kme_sketch()] with groups, or of the first sample.
-#' @param y Another sketch on the same landmarks, or rows.
+#' @param y Another sketch on the same landmarks.
 #' @param ... `B`, `control` (without `bins`), `filter` (where there are bins),
 #'   `progress` of [mmd_test()].
 #' @return As of [mmd_test()]; its `sample` has the landmarks.
@@ -33,34 +33,23 @@
 mmd_test.kme_sketch <- function(x, y, ...) {
   label <- c(x = deparse1(substitute(x)),
              y = if (!missing(y)) deparse1(substitute(y)))
-  mmd_test.default(pool_sketches(list(x = x, y = if (!missing(y)) y), label),
-                   ...)
+  data <- c(list(x = x), if (!missing(y)) list(y = y))
+  mmd_test.default(pool_sketches(data, label), ...)
 }
 
 # What the default method takes: the sketches on the same landmarks, x and,
 # where it is no sketch of groups, y.
 pool_sketches <- function(data, label) {
-  data <- data[!vapply(data, is.null, NA)]
-  made <- vapply(data, inherits, NA, "kme_sketch")
-  if (!any(made)) {
-    stop_input("'x' must be a sketch, as of kme_sketch(), not ",
-               describe(data$x))
+  for (name in names(data)) {
+    take(data[[name]], is_a("kme_sketch", "a sketch, as of kme_sketch()"), name)
+    check_one_variable(data[[name]], name)
   }
-  for (name in names(data)[made]) check_one_variable(data[[name]], name)
-  if (length(data) == 1L && length(data$x$groups) < 2L) {
+  if (length(data) == 2L) {
+    check_same_landmarks(data$x, data$y, c("'x'", "'y'"))
+  } else if (length(data$x$groups) < 2L) {
     stop_input("'x' must be a sketch of at least two groups, or 'y' be given, ",
                "a sketch on the same landmarks")
   }
-  for (name in names(data)[!made]) {
-    data[[name]] <- tryCatch(
-      update(unfilled(data[[which(made)]]), data[[name]], progress = FALSE),
-      kernmean_error_input = \(e) stop_input(
-        "'", name, "' must be a sketch, or rows of which one can be made like ",
-        "the other: kme_sketch() says ", conditionMessage(e)
-      )
-    )
-  }
-  if (length(data) == 2L) check_same_landmarks(data$x, data$y, c("'x'", "'y'"))
   structure(list(data = data, label = label),
             class = c("pooled_sketches", "pooled_samples"))
 }
@@ -76,17 +65,13 @@ sketch_rules <- c(list(when(
 sketch_options <- function(sketches, asked) {
   bin_sizes <- unique(lapply(sketches, `[[`, "bin"))
   permutable <- length(bin_sizes) == 1L && !is.null(bin_sizes[[1L]])
-  nulls <- c("permutation", "spectrum")
-  filtered <- is.list(asked$filter)
-  if (!permutable && !filtered) nulls <- rev(nulls)
-  options <- open_control(asked, nulls, sketch_rules,
-                          if (filtered) "unbiased" else "biased")
-  if (options$null == "permutation" && !permutable) {
-    stop_input(if (filtered) "'filter' must be \"none\"" else
-      "'null' must be \"spectrum\", not \"permutation\",", " without bins of ",
-      "one size, as kme_sketch(bin = 100) makes them")
-  }
-  if (filtered) {
+  options <- mmd_options(asked, c(if (permutable) "permutation", "spectrum"),
+                         sketch_rules)
+  if (is.list(options$filter)) {
+    if (!permutable) {
+      stop_input("'filter' must be \"none\" without bins of one size, as ",
+                 "kme_sketch(bin = 100) makes them")
+    }
     options$filter$order <- intersect(options$filter$order, 0:1)
     if (!length(options$filter$order)) {
       stop_input("'order' must be some of 0, 1 for sketches, not 2, which ",
@@ -101,13 +86,7 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
   options <- sketch_options(sketches, asked)
   binned <- options$null == "permutation"
   parts <- compared_samples(sketches)
-  for (name in if (!binned) names(parts)) {
-    if (is.null(parts[[name]]$moments$covariance)) {
-      stop_input("'x' must be a sketch with bins, by kme_sketch(bin = 100), ",
-                 "or with second moments, by kme_sketch(moments = 2); '", name,
-                 "' has none")
-    }
-  }
+  if (!binned) lapply(parts, second_moments, "a test without bins")
   bins <- if (binned) pooled_bins(sketches, names(parts))
   if (any(options$filter$order > 0L)) {
     bins$sample$spectrum <- row_spectrum(parts, bins$sample$x)
@@ -134,7 +113,10 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
                          sizes = vapply(parts, `[[`, 1, "size")),
                     options, scheme, statistics)
   }
-  statistics$share <- parts_share(parts)
+  # Of the total with what is lost by projection.
+  statistics$share <- between_share(list(parts_sums(parts, \(moments) {
+    moments$trace
+  })))
   samples <- list(
     sample = parts_support(parts, if (binned) bins$left else 0),
     groups = factor(character(), names(parts)),
@@ -167,20 +149,19 @@ compare_pooled.pooled_sketches <- function(pooled, asked) {
   pairs <- list_pairs(labels, sizes, options$reference)
   each <- Map(c, pairs$first, pairs$second)
   pairs$units <- lapply(each, \(pair) list(sizes = full_bins(sketch)[pair]))
-  random <- is.null(options$permutations)
-  warn_coarse(pairs, options, random)
+  warn_coarse(pairs, options)
   results <- vapply(each, \(pair) {
     pooled$data$x <- sketch[labels[pair]]
     test <- without_warning(c("few", "projection"), test_pooled(pooled, asked))
-    c(test$statistic[[1L]], test$p.value)
-  }, numeric(2))
+    c(test$statistic[[1L]], test$p.value, test$estimate[["MMD"]]^2)
+  }, numeric(3))
   if (binned) pairs$units[[1L]]$of <- paste("of bins of",
                                             count_of(sketch$bin, "point"))
   new_pairwise(
     list(groups = factor(character(), labels), sizes = sizes,
-         means = part_means(parts), origin = unclass(pooled),
+         origin = unclass(pooled),
          sample = parts_support(parts, if (binned) sketch$left else 0)),
-    pairs, results, options, random, stored(asked)
+    pairs, results, options, stored(asked)
   )
 }
 
@@ -188,13 +169,17 @@ compare_pooled.pooled_sketches <- function(pooled, asked) {
 compared_samples <- function(sketches) {
   parts <- if (length(sketches) == 1L) group_samples(sketches$x) else
     lapply(sketches, sketch_sample)
-  few <- which(vapply(parts, `[[`, 1, "n") < 2)
-  if (length(few)) {
-    stop_input("each sample must have at least 2 rows; '",
-               names(parts)[few[1L]], "' has ", parts[[few[1L]]]$n)
-  }
+  check_two_each(vapply(parts, `[[`, 1, "n"), names(parts), "rows")
   warn_lost(parts, names(parts))
   parts
+}
+
+check_two_each <- function(counts, labels, what) {
+  few <- which(counts < 2)[1L]
+  if (!is.na(few)) {
+    stop_input("each sample must have at least 2 ", what, "; '", labels[few],
+               "' has ", counts[few])
+  }
 }
 
 # --- Permutations of bins ----------------------------------------------------
@@ -212,12 +197,7 @@ pooled_bins <- function(sketches, labels) {
   }
   sizes <- tabulate(groups, length(labels))
   size <- each$x$size
-  few <- which(sizes < 2L)
-  if (length(few)) {
-    stop_input("each sample must have at least 2 full bins of ", size,
-               " rows for null = \"permutation\"; '", labels[few[1L]],
-               "' has ", sizes[few[1L]])
-  }
+  check_two_each(sizes, labels, paste("full bins of", size, "rows"))
   list(sample = points_sample(t(features), kernel_linear()), groups = groups,
        sizes = sizes, size = size,
        left = sum(vapply(each, `[[`, 1, "left")))
@@ -259,24 +239,26 @@ centered_means <- function(parts) {
 spectrum_statistics <- function(parts, options) {
   sums <- parts_sums(parts)
   of <- \(sums) plain_statistic(sums, options$statistic)
+  values <- of(sums)
   list(
-    values = of(sums), scale = moments_scale(parts), height = 1,
+    values = values, plain = values, scale = moments_scale(parts), height = 1,
     settled = list(estimator = options$estimator),
     pairs = if (length(parts) > 2L) pair_statistics(sums, of)
   )
 }
 
 # Sums of kernel values within and between the samples, and on the diagonal, as
-# of labeled_sums(), of features less the mean of all.
-parts_sums <- function(parts) {
+# of labeled_sums(), of features less the mean of all; trace: of moments, that
+# of features, or with what is lost by projection.
+parts_sums <- function(parts,
+                       trace = \(moments) sum(diag(moments$covariance))) {
   parts <- unname(parts)
   centered <- centered_means(parts)
   n <- centered$sizes
   inner <- cross(centered$means) * tcross(n)
-  varrho <- vapply(seq_along(parts), \(g) {
-    moments <- parts[[g]]$moments
-    sum(diag(moments$covariance)) -
-      2 * sum(moments$mean * centered$at) + sum(centered$at^2)
+  varrho <- vapply(parts, \(part) {
+    trace(part$moments) - 2 * sum(part$moments$mean * centered$at) +
+      sum(centered$at^2)
   }, 1)
   list(within = t(diag(inner)), cross = t(t(inner)[lower.tri(inner)]),
        trace = t(n * varrho), sizes = t(n))
@@ -323,32 +305,15 @@ covariance_values <- function(covariance, rounding) {
 
 # --- The object --------------------------------------------------------------
 
-# The share of the total that lies between the samples; the total includes what
-# is lost by projection.
-parts_share <- function(parts) {
-  centered <- centered_means(parts)
-  n <- centered$sizes
-  between <- sum(n * colSums(centered$means^2))
-  all <- sum(n * vapply(parts, `[[`, 1, c("moments", "trace"))) -
-    sum(n) * sum(centered$at^2)
-  if (all <= tie_slack * sum(n) * moments_scale(parts)) {
-    return(0)
-  }
-  min(1, max(0, between / all))
-}
-
 # The landmarks, as the sample of a test: `parts` is list(weights: those of each
-# sample's mean, m x samples; sizes; weighted: are sizes other than numbers of
-# rows?; lost: the share of the trace that each loses, NA where that is not
-# known; left: rows that do not count).
+# sample's mean, m x samples; sizes; lost: the share of the trace that each
+# loses, NA where that is not known; left: rows that do not count).
 parts_support <- function(parts, left) {
   support <- sample_support(parts[[1L]])
   support["group"] <- list(NULL)
-  sizes <- vapply(parts, `[[`, 1, "size")
   support$parts <- list(
-    weights = product(parts[[1L]]$root, part_means(parts)), sizes = sizes,
-    weighted = any(sizes != vapply(parts, `[[`, 1, "n")),
-    lost = lost_shares(parts),
+    weights = product(parts[[1L]]$root, part_means(parts)),
+    sizes = vapply(parts, `[[`, 1, "size"), lost = lost_shares(parts),
     left = left
   )
   support
@@ -363,11 +328,7 @@ sample_lines.landmark_sample <- function(sample) {
         shares, "% (", names(parts$lost), ")"
       )), " of mean k(x, x)")
     },
-    if (isTRUE(parts$weighted)) {
-      paste("sizes by weights:", paste(format_number(parts$sizes),
-                                       collapse = ", "))
-    },
-    if (isTRUE(parts$left > 0)) {
+    if (parts$left > 0) {
       paste(count_of(parts$left, "row"), "in bins that are not full, left out")
     })
 }

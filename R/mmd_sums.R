@@ -224,7 +224,12 @@ sums_statistics <- function(samples, options, scheme, estimator) {
   sums <- each[[1L]]
   statistics <- list(source = source, sums = sums, share = between_share(each))
   if (!is.null(samples$bandwidths)) {
-    return(c(list(values = fuse_statistic(each), scale = 1), statistics))
+    # The distance for the average of the kernels.
+    plain <- vapply(each, \(sums) {
+      plain_statistic(observed_sums(sums), "biased")
+    }, 1)
+    return(c(list(values = fuse_statistic(each), scale = 1,
+                  plain = mean(plain)), statistics))
   }
   of <- if (is.null(shares)) {
     statistics$scale <- sums$moments[1L] / sum(samples$sizes)^2
@@ -234,6 +239,7 @@ sums_statistics <- function(samples, options, scheme, estimator) {
     \(sums) share_statistic(sums, shares)
   }
   statistics$values <- of(sums)
+  statistics$plain <- statistics$values[1L]
   if (length(samples$sizes) > 2L) {
     each <- labeled_sums(source, list(B = 0L), TRUE, FALSE)
     statistics$pairs <- pair_statistics(each[[1L]], of)
@@ -357,7 +363,7 @@ mean_statistics <- function(samples, options, scheme, estimator) {
     sum(samples$sizes^3) / 3, options$progress
   )
   samples$sample <- sample
-  list(values = values,
+  list(values = values, plain = values[1L],
        share = plain_summary(mmd_source(samples, plain_units(samples)))$share,
        pairs = if (length(scheme$sizes) > 2L) {
          pair_statistics(sums(seq_along(members)), of)

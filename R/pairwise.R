@@ -28,7 +28,7 @@
 #'
 #' With B draws no p-value is below 1/(B + 1), and of k comparisons no adjusted
 #' one below k/(B + 1) by the methods of Holm and Bonferroni; a warning says
-#' where that is above 0.05, and what B is needed.
+#' where that is above 0.05.
 #'
 #' @section Cost:
 #' For averages, kernels of one sign and groups of unequal size the statistics
@@ -79,10 +79,9 @@
 #' pairs.
 #'
 #' `plot(x, "matrix")` draws the distance of each pair as the color of a tile
-#' (of each group to the reference, as a bar, in color where the adjusted
-#' p-value is at most 0.05), with p-values or stars for values of at most 0.05,
-#' 0.01 and 0.001 as far as there is room; `plot(x, "dendrogram")` joins groups
-#' at the average distance of their members ([stats::hclust()]).
+#' (of each group to the reference, as a bar), of up to twelve groups with the
+#' adjusted p-values; `plot(x, "dendrogram")` joins groups at the average
+#' distance of their members ([stats::hclust()]).
 #' @seealso [glossary]; [stats::p.adjust()]
 #' @examples
 #' set.seed(1)
@@ -114,7 +113,7 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   asked <- request(pairwise_arguments)
   if (!inherits(x, "pooled_samples")) {
     label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-    x <- pool_groups(points_sample(read_points(x), NULL), groups, label, "x")
+    x <- pool_groups(as_sample(x), groups, label, "x")
   } else if (!missing(groups)) {
     stop_input("'groups' must not be given; they come with the data")
   }
@@ -139,10 +138,9 @@ compare_pooled.pooled_samples <- function(pooled, asked) {
   samples$views <- view_names(samples, options, max(listed$m + listed$n))
   samples <- settle_compared(samples, options)
   pairs <- compared_pairs(samples, options)
-  random <- options$null != "gamma" && is.null(options$permutations)
-  warn_coarse(pairs, options, random)
+  warn_coarse(pairs, options)
   new_pairwise(samples, pairs, compare_pairs(samples, pairs, options), options,
-               random, stored(asked))
+               stored(asked))
 }
 
 check_reference <- function(options, labels) {
@@ -158,17 +156,6 @@ pairwise_arguments <- do.call(door_table, c(
   list(reference = anything, adjust = choice(stats::p.adjust.methods),
        rules = mmd_arguments$rules, hints = test_hints)
 ))
-
-#' @rdname mmd_pairwise
-#' @export
-mmd_pairwise.gram <- function(x, groups, ...) {
-  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-  mmd_pairwise.default(pool_groups(as_sample(x), groups, label, "x"), ...)
-}
-
-#' @rdname mmd_pairwise
-#' @export
-mmd_pairwise.dist <- mmd_pairwise.gram
 
 #' @rdname mmd_pairwise
 #' @export
@@ -266,60 +253,46 @@ has_pooled_sums <- function(settled, asked) {
   ends[1L] >= 0 || ends[2L] <= 0
 }
 
-# So many draws that the smallest adjusted p-value of `count` comparisons is not
-# above the level.
-needed_draws <- function(count, adjust) {
-  factor <- min(stats::p.adjust(rep(1e-12, count), adjust)) / 1e-12
-  ceiling(factor / usual_level - 1e-6) - 1
+draws_at_random <- function(asked) {
+  asked$null != "gamma" && is.null(asked$permutations)
 }
 
 # Says what no data could change: too few labelings or draws.
-warn_coarse <- function(pairs, asked, random) {
-  count <- count_of(nrow(pairs), "comparison")
-  least <- numeric(nrow(pairs))
+warn_coarse <- function(pairs, asked) {
+  random <- draws_at_random(asked)
+  least <- rep(if (random) 1 / (asked$B + 1) else 0, nrow(pairs))
   if (asked$null == "permutation") {
     # Two groups that are as large in each block can be exchanged.
-    least <- vapply(pairs$units, \(units) {
+    least <- pmax(least, vapply(pairs$units, \(units) {
       group <- rep(1:2, units$sizes)
       blocks <- if (is.null(units$blocks)) 0 * group else units$blocks
       (1 + all(rowsum(2 * group - 3, blocks) == 0)) /
         count_labelings(group, blocks)
-    }, 1)
+    }, 1))
   }
-  few <- sum(least > usual_level * (1 + 1e-9))
-  if (few > 0L) {
-    warn_kernmean("in ", few, " of ", count, " there are too few labelings ",
-                  "for a p-value of ", usual_level)
-  }
-  smallest <- \(p) min(stats::p.adjust(p, asked$adjust))
-  adjusted <- smallest(if (random) pmax(least, 1 / (asked$B + 1)) else least)
-  too_large <- usual_level * (1 + 1e-9)
-  if (adjusted > too_large) {
-    needed <- needed_draws(nrow(pairs), asked$adjust)
-    more <- random && asked$B < needed && smallest(least) <= too_large
+  least <- stats::p.adjust(least, asked$adjust)
+  coarse <- least[least > usual_level * (1 + 1e-9)]
+  if (length(coarse)) {
     warn_kernmean(
-      "adjusted p-values of ", count, " are at least ",
-      format(adjusted, digits = 2), if (more) {
-        paste0("; they can be ", usual_level, " with B = ",
-               format(needed, scientific = FALSE))
-      } else {
-        ", for want of labelings"
-      }
+      "adjusted p-values of ", length(coarse), " of ",
+      count_of(nrow(pairs), "comparison"), " are at least ",
+      format(min(coarse), digits = 2), ", whatever the data",
+      if (random) paste(", with B =", asked$B)
     )
   }
 }
 
 # --- The tests ---------------------------------------------------------------
 
-# The statistics and the p-values of the comparisons, two rows. Those of the
-# same two sizes share the permutations.
+# The statistics, the p-values and the squared distances of plain means, three
+# rows. Comparisons of the same two sizes share the permutations.
 compare_pairs <- function(settled, pairs, asked) {
   bar <- progress_bar(asked$progress)
   on.exit(bar$close())
   asked$progress <- FALSE
   asked$estimator <- settled$estimator
   sums <- if (any(pairs$fast)) pooled_sums(settled)
-  results <- matrix(0, 2L, nrow(pairs))
+  results <- matrix(0, 3L, nrow(pairs))
   done <- 0
   sizes <- paste(pmin(pairs$m, pairs$n), pmax(pairs$m, pairs$n))
   for (size in unique(sizes)) {
@@ -362,7 +335,7 @@ shared_draws <- function(pairs, asked) {
   }))
 }
 
-# One comparison as a two-sample test: c(statistic, p).
+# One comparison as a two-sample test.
 general_pair <- function(settled, pair, drawn, asked) {
   samples <- list(
     sample = sample_take(settled$walkable, pair_rows(settled, pair)),
@@ -380,7 +353,8 @@ general_pair <- function(settled, pair, drawn, asked) {
   scheme["bins"] <- pair$bins
   statistics <- mmd_statistics(samples, asked, scheme)
   c(statistics$height * statistics$values[1L],
-    without_warning("few", mmd_null(samples, asked, scheme, statistics))$p)
+    without_warning("few", mmd_null(samples, asked, scheme, statistics))$p,
+    statistics$height * statistics$plain)
 }
 
 # --- From pooled sums --------------------------------------------------------
@@ -437,14 +411,14 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
     blocks$sizes <- matrix(as.double(c(m, n - m)), ncol(places), 2L,
                            byrow = TRUE)
     values <- plain_statistic(blocks, asked$statistic)
-    c(settled$height * values[1L],
-      permutation_p(values[1L], values[-1L], abs(sum(r)) / n^2))
-  }, numeric(2))
+    value <- settled$height * values[1L]
+    c(value, permutation_p(values[1L], values[-1L], abs(sum(r)) / n^2), value)
+  }, numeric(3))
 }
 
 # --- The object --------------------------------------------------------------
 
-new_pairwise <- function(settled, pairs, results, asked, random, arguments) {
+new_pairwise <- function(settled, pairs, results, asked, arguments) {
   check_result(results, "a statistic or its p-value")
   labels <- levels(settled$groups)
   sizes <- stats::setNames(settled$sizes, labels)
@@ -452,14 +426,10 @@ new_pairwise <- function(settled, pairs, results, asked, random, arguments) {
   turned <- labels[pairs$first] %in% asked$reference
   first <- ifelse(turned, pairs$second, pairs$first)
   second <- ifelse(turned, pairs$first, pairs$second)
-  statistic <- results[1L, ]
-  several <- !is.null(c(asked$filter, settled$bandwidths, settled$views))
   table <- data.frame(
     group1 = labels[first], group2 = labels[second],
     n1 = settled$sizes[first], n2 = settled$sizes[second],
-    statistic = statistic,
-    distance = if (several) plain_distances(settled)[cbind(first, second)] else
-      sqrt(pmax(0, statistic)),
+    statistic = results[1L, ], distance = sqrt(pmax(0, results[3L, ])),
     p.value = results[2L, ],
     p.adjusted = stats::p.adjust(results[2L, ], asked$adjust)
   )
@@ -471,29 +441,12 @@ new_pairwise <- function(settled, pairs, results, asked, random, arguments) {
       "two-sample", mmd_words(asked, settled$views), asked, scheme),
     data.name = name_samples(settled$origin$label, sizes),
     adjust = asked$adjust, reference = asked$reference,
-    B = if (random) asked$B, null = asked$null, type = asked$statistic,
-    estimator = asked$estimator, noise = settled$noise,
+    B = if (draws_at_random(asked)) asked$B, null = asked$null,
+    type = asked$statistic, estimator = asked$estimator, noise = settled$noise,
     kernel = settled$sample$kernel, sample = settled$sample,
     groups = settled$groups, sizes = sizes, arguments = arguments,
     origin = settled$origin
   ))
-}
-
-# Distances of plain means, groups x groups; of many bandwidths those for their
-# average; of sketches those of `means`.
-plain_distances <- function(settled) {
-  if (!is.null(settled$means)) {
-    return(as.matrix(stats::dist(t(settled$means))))
-  }
-  each <- by_bandwidth(settled$summed, settled$bandwidths)
-  sums <- lapply(each, \(sample) {
-    sums <- .Call(C_r_block_sums, sample_source(sample), settled$sizes, NULL,
-                  NULL, NULL, FALSE)$sums
-    check_overflow(sample$kernel, sums)
-  })
-  inner <- block_means(Reduce(`+`, sums) / length(sums), settled$sizes)
-  norms <- diag(inner)
-  sqrt(pmax(settled$height * (outer(norms, norms, `+`) - 2 * inner), 0))
 }
 
 fit_lines.mmd_pairwise <- function(x, digits) {
@@ -501,10 +454,6 @@ fit_lines.mmd_pairwise <- function(x, digits) {
   count <- nrow(table)
   shown <- order(table$p.value, -table$statistic)[seq_len(min(10L, count))]
   if (count <= 12L) shown <- seq_len(count)
-  parts <- table[shown, ]
-  parts[5:6] <- lapply(parts[5:6], format_number, digits - 1L)
-  parts[7:8] <- lapply(parts[7:8], format.pval, max(2L, digits - 2L))
-  names(parts)[7:8] <- c("p", "adjusted")
   c(
     "", strwrap(x$method, prefix = "  "), "",
     strwrap(paste("data:", x$data.name), exdent = 7L), kernel_lines(x$kernel),
@@ -512,27 +461,16 @@ fit_lines.mmd_pairwise <- function(x, digits) {
            count_of(count, "comparison"),
            if (!is.null(x$reference)) paste0(" with '", x$reference, "'"),
            " adjusted by \"", x$adjust, "\""),
-    if (grepl("\\(MMD, KME.* permutations", x$method) &&
-          !is.null(flat_diagonal(x$kernel))) {
-      "filter = TRUE takes the several statistics of mmd_test()"
-    },
-    utils::capture.output(print(parts, row.names = FALSE)),
+    utils::capture.output(print(table[shown, ], digits = digits,
+                                row.names = FALSE)),
     if (count > length(shown)) paste("and", count - length(shown), "more"),
     ""
   )
 }
 
 fit_summary.mmd_pairwise <- function(x) {
-  list(lines = c(
-    if (!is.null(x$noise)) {
-      noise_line(x$noise)
-    },
-    if (!is.null(x$B)) {
-      least <- rep(1 / (x$B + 1), nrow(x$table))
-      paste("smallest adjusted p-value possible:",
-            format_number(min(stats::p.adjust(least, x$adjust))))
-    }
-  ), Distances = stats::quantile(x$table$distance))
+  list(lines = if (!is.null(x$noise)) noise_line(x$noise),
+       Distances = stats::quantile(x$table$distance))
 }
 
 fit_facts.mmd_pairwise <- function(x) {
@@ -589,29 +527,20 @@ fit_picture.mmd_pairwise <- function(object, type = NULL) {
 }
 
 most_numbers <- 12L
-most_stars <- 40L
 
-# What stands for adjusted p-values, where there are so many names along an
-# axis.
-p_marks <- function(p, count) {
+# The layer of adjusted p-values, in a list, and the note that says what they
+# are, where there is room among so many names.
+p_marks <- function(p, count, ...) {
   if (count <= most_numbers) {
-    ifelse(p < 0.001, "<.001", sub("^0[.]", ".", formatC(p, 3L, format = "f")))
-  } else if (count <= most_stars) {
-    c("***", "**", "*", "")[findInterval(p, c(0.001, 0.01, 0.05),
-                                         left.open = TRUE) + 1L]
-  } else {
-    rep("", length(p))
+    list(new_layer("text", ..., labels = ifelse(
+      p < 0.001, "<.001", sub("^0[.]", ".", formatC(p, 3L, format = "f"))
+    )))
   }
 }
 
 marks_note <- function(x, count) {
-  if (count <= most_stars) {
-    list(text = paste0(
-      if (count <= most_numbers) "p-values" else
-        "*, **, ***: p-values of at most 0.05, 0.01, 0.001",
-      if (x$adjust == "none") ", not adjusted" else
-        paste0(", adjusted (", x$adjust, ")")
-    ), color = "grey30")
+  if (count <= most_numbers) {
+    list(text = paste("p-values, adjustment:", x$adjust), color = "grey30")
   }
 }
 
@@ -629,13 +558,14 @@ picture_pairs <- function(x) {
   cells <- which(!is.na(shown), arr.ind = TRUE)
   new_picture(
     "Distances of groups", "", "",
-    list(
-      new_layer("image", x = at, y = at, z = shown[, rev(at), drop = FALSE],
-                zlim = fill$limits, col = fill$colors, main = TRUE),
-      new_layer("text", x = cells[, 1L], y = count + 1L - cells[, 2L],
-                labels = p_marks(as.matrix(x, "p.adjusted")[cells], count),
-                col = ifelse(shown[cells] > 0.55 * fill$limits[2L], "white",
-                             "black"), width = 0.9)
+    c(
+      list(new_layer("image", x = at, y = at,
+                     z = shown[, rev(at), drop = FALSE],
+                     zlim = fill$limits, col = fill$colors, main = TRUE)),
+      p_marks(as.matrix(x, "p.adjusted")[cells], count, x = cells[, 1L],
+              y = count + 1L - cells[, 2L],
+              col = ifelse(shown[cells] > 0.55 * fill$limits[2L], "white",
+                           "black"), width = 0.9)
     ),
     distance, xlim = c(0.5, count + 0.5), ylim = c(0.5, count + 0.5),
     flush = TRUE, ticks = list(at = at, labels = labels),
@@ -647,31 +577,18 @@ picture_pairs <- function(x) {
 picture_reference <- function(x) {
   table <- x$table[order(-x$table$distance), ]
   count <- nrow(table)
-  at <- seq_len(count)
-  words <- paste(if (x$adjust == "none") "p" else "adjusted p",
-                 c("at most 0.05", "above 0.05"))
-  colors <- c(level_colors(1L), "grey75")
-  side <- ifelse(table$p.adjusted <= usual_level, 1L, 2L)
-  bars <- lapply(sort(unique(side)), \(s) {
-    these <- side == s
-    new_layer("bars", x0 = at[these] - 0.4, y0 = numeric(sum(these)),
-              x1 = at[these] + 0.4, y1 = table$distance[these],
-              col = colors[s], border = NA, level = words[s])
-  })
   top <- max(table$distance)
-  new_picture(
-    paste0("Distances from '", x$reference, "'"), "", "distance",
-    c(bars, list(
-      new_layer("text", x = at, y = table$distance,
-                labels = p_marks(table$p.adjusted, count),
-                col = "black", width = 1, over = 0),
-      across_layer(h = 0, lty = 1, col = "grey60")
-    )),
-    table, xlim = c(0.4, count + 0.6),
-    ylim = c(0, if (top > 0) 1.08 * top else 1),
-    ticks = list(at = at, labels = table$group1), note = marks_note(x, count),
-    key = key_entries(words, colors, "box")
-  )
+  picture <- picture_bars(table$distance, table$group1,
+                          paste0("Distances from '", x$reference, "'"),
+                          "distance")
+  picture$layers <- c(picture$layers, p_marks(
+    table$p.adjusted, count, x = seq_len(count), y = table$distance,
+    col = "black", width = 1, over = 0
+  ))
+  picture$ylim <- c(0, if (top > 0) 1.08 * top else 1)
+  picture$value <- table
+  picture$note <- marks_note(x, count)
+  picture
 }
 
 picture_dendrogram <- function(x) {

@@ -145,9 +145,16 @@ test_table <- function(door, ..., rules, aside = "progress") {
 
 # An object of class c(class, "kernmean_fit", "htest"): fields as of
 # stats::t.test(), then ours, the same for all tests; what does not apply is
-# NULL. origin: list(label: what the data are called, ...), for update().
-new_test <- function(class, ...) {
-  fields <- stats::setNames(list(...)[test_fields], test_fields)
+# NULL. options: the request; law: as of permutation_null() or gamma_null(), for
+# the statistic before it is multiplied by height; origin: list(label: what the
+# data are called, ...), for update().
+new_test <- function(class, options, law, height = 1, ...) {
+  fields <- list(
+    ..., p.value = law$p, gamma = law$gamma, null = options$null,
+    replicates = if (!is.null(law$draws)) height * law$draws,
+    type = options$statistic, estimator = options$estimator
+  )
+  fields <- stats::setNames(fields[test_fields], test_fields)
   check_result(fields[c("statistic", "p.value", "replicates")],
                "the statistic, as observed or drawn,", "the data")
   new_fit(class, fields, also = "htest")
@@ -162,6 +169,12 @@ test_fields <- c(
 )
 
 # --- What is asked for -------------------------------------------------------
+
+# What the statistic of a test is called, whose statistics are in a table where
+# there is a choice of them.
+statistic_name <- function(table, plain) {
+  if (NROW(table) > 1L) "max z" else c(table$statistic, plain)[1L]
+}
 
 # Has its statistic a formula in sums of kernel values, for all labelings?
 has_sums <- function(estimator) {
@@ -188,9 +201,6 @@ read_units <- function(blocks, clusters, order) {
   for (name in names(Filter(Negate(is.null), units))) {
     codes <- check_each(units[[name]], length(order), name)[order]
     units[[name]] <- number_codes(codes)
-  }
-  if (is.null(clusters) && !is.null(blocks) && !anyDuplicated(units$blocks)) {
-    stop_input("'blocks' must hold two points in some block, or nothing moves")
   }
   units$of <- c(if (!is.null(clusters)) "of clusters",
                 if (!is.null(blocks)) "within blocks")
@@ -225,9 +235,9 @@ cluster_blocks <- function(units) {
 # than B or `enumerated`),
 # "all", or what given_permutations() reads; `units`: what changes places,
 # list(sizes: how many are in each group, and are the same to a test; blocks:
-# their codes; clusters: if they are clusters, that of each point; of: words;
-# labelings: their number, where it is not that of the groups); `order`: the
-# rows of the data that the points come from, in which permutations are given.
+# their codes; clusters: if they are clusters, that of each point; of: words);
+# `order`: the rows of the data that the points come from, in which permutations
+# are given.
 check_permutations <- function(options, units,
                                order = seq_len(sum(units$sizes))) {
   permutations <- options$permutations
@@ -263,7 +273,7 @@ check_permutations <- function(options, units,
   if (inherits(permutations, "how") && scheme$B < B) {
     ways <- min(ways, scheme$B + 1 - scheme$complete)
   }
-  if (!is.null(ways)) scheme$ways <- round(min(ways, units$labelings))
+  if (!is.null(ways)) scheme$ways <- round(ways)
   scheme
 }
 
@@ -284,8 +294,6 @@ warn_least <- function(values, scale, scheme) {
         paste0(": labels can be given in only ", scheme$ways, " ways")
       } else {
         paste(" with B =", scheme$B)
-      }, if (!drawn && least > 1.5 / scheme$B) {
-        ", several of which have the largest statistic"
       }, kind = "few"
     )
   }
@@ -484,8 +492,8 @@ check_varies <- function(values, scheme, scale = NULL) {
         diff(range(values)) <= tie_slack * max(abs(values), scale)) {
     warn_kernmean(
       "no permutation changes the statistic, so that the test says nothing: ",
-      "to a kernel the points, or the values of a variable, are all equal, or ",
-      "no two are alike"
+      "to a kernel the points, or the values of a variable, are all equal, no ",
+      "two are alike, or they are the same in all that changes places"
     )
   }
 }

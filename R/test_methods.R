@@ -10,16 +10,13 @@ fit_lines.htest <- function(x, digits) {
   items <- c(each(c(x$statistic, x$parameter)),
              paste0("p-value ", if (!startsWith(p, "<")) "= ", p))
   estimate <- x$estimate[setdiff(names(x$estimate), names(x$parameter))]
-  commas <- rep(c(",", ""), c(length(items) - 1L, 1L))
   c(
     "", strwrap(x$method, prefix = "\t"), "",
     paste0("data:  ", paste(strwrap(x$data.name), collapse = "\n       ")),
     if (inherits(x$kernel, "kernmean_kernel")) kernel_lines(x$kernel) else
       unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
-    fill_lines(paste0(items, commas)), strwrap(maximum_line(x)),
-    if ("guard" %in% names(x$smoothing)) {
-      paste0(x$estimator$label, guard_words(list(share = x$smoothing["guard"])))
-    },
+    fill_lines(paste0(items, rep(c(",", ""), c(length(items) - 1L, 1L)))),
+    strwrap(maximum_line(x)),
     paste("alternative hypothesis:", x$alternative),
     if (length(estimate)) {
       paste("sample estimates:", paste(each(estimate), collapse = ", "))
@@ -28,18 +25,15 @@ fit_lines.htest <- function(x, digits) {
   )
 }
 
-# Which statistic it is, as a line of print(), or the largest of several.
+# Which of several statistics was the largest, as a line of print().
 maximum_line <- function(test) {
-  top <- test$statistics[test$statistics$maximum, ]
-  if (NROW(test$statistics) > 1L) {
-    paste0("one p-value for ", nrow(test$statistics), " statistics, of which ",
-           "the largest is ", top$statistic,
+  words <- test$statistics$statistic
+  if (length(words) > 1L) {
+    paste0("one p-value for ", length(words), " statistics, of which the ",
+           "largest is ", words[test$statistics$maximum],
            if (is.null(test$arguments$filter)) {
-             paste0("; filter = \"none\" is ", test$statistics$statistic[1L],
-                    " alone")
+             paste0("; filter = \"none\" is ", words[1L], " alone")
            })
-  } else if (isTRUE(top$order > 0L)) {
-    top$statistic
   }
 }
 
@@ -134,12 +128,8 @@ fit_rows.htest <- function(x, ...) {
 # Named numbers as columns. Bandwidths of variables are numbered, so that the
 # tables of two tests can be bound.
 number_columns <- function(x) {
-  if (!length(x)) {
-    return(list())
-  }
-  of <- startsWith(as.character(names(x)), "bandwidth of ")
-  names(x)[of] <- paste0("bandwidth.", seq_len(sum(of)))
-  as.list(stats::setNames(x, make.names(names(x))))
+  names <- sub(" of .*", "", names(x))
+  as.list(stats::setNames(x, make.names(names, unique = TRUE)))
 }
 
 fit_frame.htest <- function(x) {
@@ -185,7 +175,7 @@ picture_statistics <- function(test) {
 
 # Histogram of the draws of the null distribution, or the density of its gamma
 # law, with the observed statistic.
-picture_null <- function(object, breaks = 30, freq = FALSE, type = "null") {
+picture_null <- function(object, type = "null") {
   if (type == "statistics") {
     return(picture_statistics(object))
   }
@@ -194,8 +184,8 @@ picture_null <- function(object, breaks = 30, freq = FALSE, type = "null") {
   observed <- object$statistic[[1L]]
   if (!is.null(draws)) {
     value <- draws
-    bars <- graphics::hist(draws, breaks, plot = FALSE)
-    layer <- histogram_layer(bars, freq, "grey70", "grey70")
+    bars <- graphics::hist(draws, 30, plot = FALSE)
+    layer <- histogram_layer(bars, FALSE, "grey70", "grey70")
   } else if (!is.null(law)) {
     ends <- stats::qgamma(c(1e-4, 0.9999), law[["shape"]],
                           scale = law[["scale"]])
@@ -209,8 +199,7 @@ picture_null <- function(object, breaks = 30, freq = FALSE, type = "null") {
     stop_input("'x' must be a test with a null distribution that varies")
   }
   new_picture(
-    "Null distribution", names(object$statistic),
-    if (freq && !is.null(draws)) "Frequency" else "Density",
+    "Null distribution", names(object$statistic), "Density",
     list(layer, across_layer(h = 0, lty = 1, col = "grey60"),
          across_layer(v = observed, col = accent, lty = 1, lwd = 2)),
     value, xlim = range(picture_limits(list(layer))$x, observed),

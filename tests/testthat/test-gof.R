@@ -211,9 +211,6 @@ test_that("the null of \"normal\" is kept and lent", {
                (1 + sum(first$replicates >= second$statistic)) / 50)
   # A test keeps the statistics of its draws, not the samples.
   expect_lt(length(serialize(first, NULL)), 20000)
-  # update() lends on what was lent, unless it is asked for other draws.
-  expect_identical(update(second, x = faithful[1:40, ])$p.value, first$p.value)
-  expect_length(few_draws(update(second, B = 9))$replicates, 9L)
 })
 
 # --- The object --------------------------------------------------------------
@@ -245,7 +242,7 @@ test_that("the witness is the difference of the embeddings", {
   expect_equal(as.vector(drawn$z),
                unname(predict(kme(x, test$kernel), z)) - model)
   # In sight: the points and both components.
-  expect_true(all(range(drawn$y) >= c(-Inf, 2 + 2 * sqrt(0.3))))
+  expect_true(all(range(drawn$y) * c(-1, 1) >= c(0, 2)))
   one <- few_draws(mmd_gof(x[, 1], \(n) rnorm(n, 10), B = 9))
   drawn <- plot(one, "witness")
   expect_equal(drawn$value, unname(predict(kme(x[, 1], one$kernel), drawn$z) -
@@ -313,13 +310,13 @@ test_that("samples that cannot be tested are refused", {
   refused(mmd_gof(c(1, NA), pair), "1 NA")
   refused(mmd_gof(iris, "normal"), "'Species' of 'x' must be numeric, not a")
   refused(mmd_gof(matrix(rnorm(40), 4), "normal"), "at least 12 points")
-  refused(mmd_gof(rep(1, 9), "normal"), "no constant columns.*column 1")
+  refused(mmd_gof(rep(1, 9), "normal"), "not rank 0 of 1")
   # A column without a name.
-  refused(mmd_gof(cbind(a = 1:9, 2), "normal"), "its column 2")
+  refused(mmd_gof(cbind(a = 1:9, 2), "normal"), "not rank 1 of 2")
   set.seed(1)
   z <- cbind(a = rnorm(9), b = rnorm(9), c = rnorm(9))
   refused(mmd_gof(cbind(z, e = z[, "a"] - 3 * z[, "c"]), "normal"),
-          "linearly dependent")
+          "linearly dependent columns.*not rank 3 of 4")
   # Near it is not at it.
   near <- cbind(z[, 1], z[, 1] + 1e-5 * z[, 2])
   expect_near(mmd_gof(near, "normal", B = 19)$statistic,

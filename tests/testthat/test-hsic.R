@@ -472,7 +472,7 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_set(x, y, estimator = "mkme", null = "gamma"),
     hsic_set(x, y, permutations = "all"),
     hsic_test(x, y, control = test_control(bins = 5)),
-    hsic_test(y = x), hsic_test(data.frame(x)), hsic_test(x, y, blocks = 1:10),
+    hsic_test(y = x), hsic_test(data.frame(x)),
     hsic_test(~ a, data.frame(a = 1:3))
   ))
   expect_snapshot(writeLines(lines))

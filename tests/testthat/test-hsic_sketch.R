@@ -45,22 +45,14 @@ test_that("the law has all pairs of eigenvalues", {
   }
   products <- outer(values(twin_x), values(twin_y))
   products <- products[products > 1e-14]
-  law <- cross_law(cross_variables(sketch()))
-  large <- products[products >= 1e-2 * max(products)]
-  expect_near(law$values, sort(large, decreasing = TRUE), 1e-8)
-  # Mean and variance of sum lambda nu Z^2: a chi-squared variable and b add
-  # what the small ones have.
-  expect_near(sum(law$values) + law$rest[["mean"]], sum(products), 1e-8)
-  expect_near(sum(law$values^2) + law$rest[["root"]]^2, sum(products^2), 1e-8)
-  small <- cross_draws(list(values = numeric(), rest = c(mean = 3, root = 1)),
-                       4000)
-  # Z^2 + 2
-  expect_gte(min(small), 2)
-  expect_lt(abs(mean(small) - 3), 5 * sqrt(2 / 4000))
+  samples <- lapply(cross_variables(sketch()), `[[`, "sample")
+  set.seed(2)
+  got <- cross_draws(samples, 5000)
+  expect_lt(abs(mean(got) - sum(products)),
+            4 * sqrt(2 * sum(products^2) / 5000))
+  expect_gte(min(got), 0)
   # The draws are those of all pairs, one by one: a Kolmogorov-Smirnov distance
   # of 1.95 sqrt(2/B) has a p-value of 0.001.
-  set.seed(2)
-  got <- cross_draws(law, 5000)
   each <- colSums(products * matrix(stats::rchisq(5000 * length(products), 1),
                                     length(products)))
   expect_lt(stats::ks.test(got, each)$statistic, 1.95 * sqrt(2 / 5000))

@@ -122,7 +122,6 @@ test_that("weights make sizes of samples", {
   expect_near(mean(test$replicates) * prod(sizes) / sum(sizes),
               sum(within_values(twin$K, two, w)), 0.3)
   expect_identical(unname(test$sizes), c(60, 30))
-  expect_output(print(summary(test)), "sizes by weights")
 })
 
 test_that("bins are permuted as the points of their means", {
@@ -197,18 +196,6 @@ test_that("two sketches are compared as the groups of one", {
   expect_near(pooled$statistic, got$statistic, 1e-10)
 })
 
-test_that("rows are sketched as the other sample was", {
-  a <- sketch(NULL, x[1:60, ])
-  want <- mmd_test(a, sketch(NULL, x[61:90, ]), B = 19)
-  expect_identical(want$null, "spectrum")
-  got <- mmd_test(a, x[61:90, ], B = 19)
-  expect_near(got$statistic, want$statistic, 1e-12)
-  binned <- mmd_test(sketch(NULL, x[1:60, ], bin = 5), x[61:90, ], B = 19)
-  expect_identical(binned$null, "permutation")
-  expect_identical(binned$parameter[["n"]], 30)
-  refused(mmd_test(x, a), "'y' must be")
-})
-
 test_that("rows in bins that are not full are left out, and counted", {
   s <- sketch(rep(c("a", "b"), c(57, 33)), bin = 10)
   test <- mmd_test(s, B = 19)
@@ -271,8 +258,8 @@ test_that("what a sketch cannot do is refused with the reason", {
   first <- sketch(moments = 1)
   with <- \(x, ..., y) mmd_test(x, y, control = test_control(...))
   refused(mmd_test(plain), "at least two groups")
-  refused(with(s, null = "permutation"), "'null' must be \"spectrum\"")
-  refused(mmd_test(first), "with bins, by kme_sketch")
+  refused(with(s, null = "permutation"), "'null' must be one of \"spectrum\"")
+  refused(mmd_test(first), "for a test without bins")
   refused(with(sketch(moments = 1, bin = 5), null = "spectrum"),
           "second moments")
   refused(mmd_test(s, estimator = "skmse"), "'estimator'.*for sketches")
@@ -281,11 +268,12 @@ test_that("what a sketch cannot do is refused with the reason", {
   other <- kme_sketch(x, kme_landmarks(x, 10, rbf))
   refused(mmd_test(plain, other), "'x' and 'y' must be sketches on the same")
   refused(with(sketch(NULL, bin = 5), y = sketch(NULL, bin = 6),
-               null = "permutation"), "bins of one size")
-  refused(mmd_test(plain, x[1, , drop = FALSE]), "at least 2 rows; 'y' has 1")
+               null = "permutation"), "'null' must be one of")
+  refused(mmd_test(plain, sketch(NULL, x[1, , drop = FALSE])),
+          "at least 2 rows; 'y' has 1")
   refused(mmd_test(sketch(bin = 20), B = 19), "at least 2 full bins")
   refused(mmd_test(kme_sketch(x, list(l, l), y = x)), "hsic_test")
-  refused(mmd_test(s, "no_such_file"), "'y' must be a sketch, or rows")
+  refused(mmd_test(s, x), "'y' must be a sketch, as of")
   refused(update(mmd_test(s, B = 19), x = x), "'x' must be a sketch")
   # Without bins of one size for both, the spectrum serves.
   test <- mmd_test(sketch(NULL, bin = 5), sketch(NULL, bin = 6), B = 19)
@@ -339,7 +327,7 @@ test_that("filters of bins take the covariance of all rows", {
   pair <- \(K, g, h) mmd_R(K[c(g, h), c(g, h)], 1:12, 6, "unbiased")
   expect_near(test$statistic[[1]], 5 * mmd_groups_R(M, 1:18, c(6, 6, 6), pair),
               1e-8)
-  expect_named(test$statistic, "filtered MMD^2")
+  expect_named(test$statistic, "order 1, ratio 0.1")
   expect_identical(test$statistics$value, test$statistic[[1]])
 })
 

@@ -145,7 +145,7 @@ test_that("blocks, clusters and all labelings are those of each pair", {
   expect_warning(
     clustered <- mmd_pairwise(x ~ dose, data, kernel = theta, reference = "c",
                               clusters = litter, control = every),
-    "at least 0.057, for want of labelings"
+    "at least 0.057, whatever the data$"
   )
   want <- mmd_test(x ~ dose, data[kept, ], kernel = theta,
                    clusters = litter[kept], control = every)
@@ -182,23 +182,16 @@ test_that("adjusted values are those of p.adjust(), and B lets them be small", {
     expect_identical(got$table$p.adjusted,
                      p.adjust(none$table$p.value, adjust))
   }
-  # 20 k - 1 draws are the fewest for Holm's smallest to be 0.05 of k.
-  for (k in c(1, 6, 200)) {
-    B <- needed_draws(k, "holm")
-    expect_equal(B, 20 * k - 1)
-    expect_lte(min(p.adjust(rep(1 / (B + 1), k), "holm")), 0.05)
-    expect_gt(min(p.adjust(rep(1 / B, k), "holm")), 0.05)
-  }
-  expect_equal(needed_draws(50, "BH"), 19)
   many <- rep(letters[1:8], each = 10)
   expect_warning(mmd_pairwise(1:80, many, B = 99),
-                 "at least 0.28; they can be 0.05 with B = 559")
+                 "of 28 comparisons are at least 0.28.*with B = 99")
+  # 20 for each comparison.
+  expect_silent(mmd_pairwise(1:80, many, B = 559))
   expect_silent(mmd_pairwise(1:80, many, B = 99, adjust = "BH"))
   pairs <- data.frame(x = rnorm(8), g = rep(1:3, c(2, 3, 3)))
-  found <- capture_warnings(mmd_pairwise(x ~ g, pairs, B = 99))
-  expect_match(found[1], "in 3 of 3 comparisons there are too few labelings")
   # 3 times 2 of 20: each labeling has its mirror image.
-  expect_match(found[2], "are at least 0.3, for want of labelings$")
+  expect_warning(mmd_pairwise(x ~ g, pairs, B = 99),
+                 "of 3 of 3 comparisons are at least 0.3, whatever the data")
 })
 
 test_that("groups are as users have them", {
@@ -292,10 +285,10 @@ test_that("what cannot be compared is refused", {
 
 test_that("marks say what adjusted p-values are", {
   p <- c(0.0002, 0.001, 0.0049, 0.01, 0.05, 0.051, 1)
-  expect_identical(p_marks(p, 5), c("<.001", ".001", ".005", ".010", ".050",
-                                    ".051", "1.000"))
-  expect_identical(p_marks(p, 20), c("***", "***", "**", "**", "*", "", ""))
-  expect_identical(p_marks(p, 200), rep("", 7))
+  marks <- p_marks(p, 7, x = 1:7, y = p)[[1L]]$data
+  expect_identical(marks$labels, c("<.001", ".001", ".005", ".010", ".050",
+                                   ".051", "1.000"))
+  expect_null(p_marks(p, 20, x = 1:7, y = p))
 })
 
 test_that("all pairs of mixed columns have the same statistics", {

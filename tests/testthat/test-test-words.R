@@ -27,14 +27,6 @@ test_that("a summary begins with the statistic that decided", {
   expect_identical(table, test$statistics[rownames(table), names(table)])
 })
 
-test_that("comparisons say that they are of the MMD alone", {
-  of <- \(...) said(mmd_pairwise(weight ~ feed, chickwts, adjust = "none",
-                                 B = 19, ...))
-  expect_match(of(), "filter = TRUE takes the several", fixed = TRUE)
-  expect_no_match(of(filter = TRUE), "filter = TRUE")
-  expect_no_match(of(kernel = kernel_energy()), "filter = TRUE")
-})
-
 test_that("a witness of the MMD is called one", {
   words <- \(...) witness_words(oj(filter = test_filter(...)))
   for (order in c("profile", "gpk", "moments")) {
