@@ -717,10 +717,10 @@ repool <- function(sample, test, changes, data, rekernel) UseMethod("repool")
 repool.kernmean_sample <- function(sample, test, changes, data, rekernel) {
   origin <- test$origin
   if (length(data)) {
-    first <- as.integer(test$groups) == 1L
     points <- sample_raw(sample)
-    samples <- list(x = points[first, , drop = FALSE],
-                    y = points[!first, , drop = FALSE])
+    samples <- lapply(split(seq_len(sample$n), test$groups), \(rows) {
+      points[rows, , drop = FALSE]
+    })
     samples[data] <- changes[data]
     label <- new_label(origin$label, attr(changes, "call"), data)
     return(pool_pair(samples$x, samples$y, label))

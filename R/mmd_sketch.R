@@ -273,14 +273,11 @@ moments_scale <- function(parts) {
 # N times the eigenvalues of the covariance of features, centered within the
 # samples.
 null_spectrum.sketch_sample <- function(sample, samples) {
-  sizes <- samples$sizes
-  pooled <- 0
-  for (g in seq_along(sizes)) {
-    pooled <- pooled + sizes[[g]] * centered_covariance(samples$parts[[g]])
-  }
-  pooled <- pooled / sum(sizes)
+  n <- sum(samples$sizes)
+  pooled <- Reduce(`+`, Map(`*`, lapply(samples$parts, centered_covariance),
+                            samples$sizes / n))
   rounding <- max(vapply(samples$parts, covariance_rounding, 1))
-  sum(sizes) * covariance_values(pooled, rounding)
+  n * covariance_values(pooled, rounding)
 }
 
 # C - mu mu', in feature coordinates.

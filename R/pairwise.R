@@ -137,7 +137,7 @@ compare_pooled.pooled_samples <- function(pooled, asked) {
   listed <- list_pairs(levels(samples$groups), samples$sizes, options$reference)
   samples$views <- view_names(samples, options, max(listed$m + listed$n))
   samples <- settle_compared(samples, options)
-  pairs <- compared_pairs(samples, options)
+  pairs <- compared_pairs(samples, options, listed)
   warn_coarse(pairs, options)
   new_pairwise(samples, pairs, compare_pairs(samples, pairs, options), options,
                stored(asked))
@@ -194,9 +194,8 @@ settle_compared <- function(samples, asked) {
 # A data frame with a row for each comparison: first, second (groups, in the
 # order of their levels), m, n (their sizes), units: what changes places, see
 # sample_units(); bins; fast: is the statistic made of pooled sums?
-compared_pairs <- function(settled, asked) {
+compared_pairs <- function(settled, asked, pairs) {
   labels <- levels(settled$groups)
-  pairs <- list_pairs(labels, settled$sizes, asked$reference)
   units <- read_units(asked$blocks, asked$clusters, settled$order)
   for (p in seq_len(nrow(pairs))) {
     rows <- pair_rows(settled, pairs[p, ])
@@ -452,8 +451,8 @@ new_pairwise <- function(settled, pairs, results, asked, arguments) {
 fit_lines.mmd_pairwise <- function(x, digits) {
   table <- x$table
   count <- nrow(table)
-  shown <- order(table$p.value, -table$statistic)[seq_len(min(10L, count))]
-  if (count <= 12L) shown <- seq_len(count)
+  shown <- if (count <= 12L) seq_len(count) else
+    order(table$p.value, -table$statistic)[1:10]
   c(
     "", strwrap(x$method, prefix = "  "), "",
     strwrap(paste("data:", x$data.name), exdent = 7L), kernel_lines(x$kernel),

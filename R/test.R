@@ -244,12 +244,11 @@ check_permutations <- function(options, units,
   B <- options$B
   check_draw_memory(B)
   sizes <- units$sizes
-  ways <- if (options$null == "permutation") {
+  # Of more than two variables all but one move.
+  ways <- if (options$null == "permutation" && !isTRUE(options$several)) {
     count_labelings(rep(seq_along(sizes), sizes), units$blocks)
   }
   most <- min(max(B, options$enumerated), most_labelings)
-  # Of more than two variables all but one move.
-  if (isTRUE(options$several)) ways <- NULL
   if (is.null(c(permutations, options$bins)) && isTRUE(ways < most + 0.5) &&
         !sees_order(options$estimator)) {
     permutations <- "all"

@@ -17,6 +17,9 @@ fit_lines.htest <- function(x, digits) {
       unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
     fill_lines(paste0(items, rep(c(",", ""), c(length(items) - 1L, 1L)))),
     strwrap(maximum_line(x)),
+    if ("guard" %in% names(x$smoothing)) {
+      paste0(x$estimator$label, guard_words(list(share = x$smoothing["guard"])))
+    },
     paste("alternative hypothesis:", x$alternative),
     if (length(estimate)) {
       paste("sample estimates:", paste(each(estimate), collapse = ", "))
@@ -129,7 +132,7 @@ fit_rows.htest <- function(x, ...) {
 # tables of two tests can be bound.
 number_columns <- function(x) {
   names <- sub(" of .*", "", names(x))
-  as.list(stats::setNames(x, make.names(names, unique = TRUE)))
+  stats::setNames(as.list(x), make.names(names, unique = TRUE))
 }
 
 fit_frame.htest <- function(x) {
