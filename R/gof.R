@@ -224,16 +224,18 @@ model_statistic <- function(x, law, asked) {
     part$mixture$means <- q$means - rep(origin, each = nrow(q$means))
     points$x <- sample$x - rep(origin, each = n)
   }
-  fit <- if (average) {
-    list(weights = plain_weights(points), norm2 = mean(sample_rows(points)) / n,
-         varrho = mean(sample_diagonal(points)))
+  if (average) {
+    fit <- list(norm2 = mean(sample_rows(points)) / n,
+                varrho = mean(sample_diagonal(points)))
+    inner <- mean(part_at(part, kernel, own_points(points)))
   } else {
     check_estimator(points, asked$estimator)
-    est_fit(asked$estimator, points)
+    fit <- est_fit(asked$estimator, points)
+    fitted <- embedding_parts(c(fit, list(sample = points, kernel = kernel)))
+    inner <- inner_parts(fitted, list(part), kernel)
   }
-  fitted <- embedding_parts(c(fit, list(sample = points, kernel = kernel)))
   norm2 <- if (is.null(law$norm2)) inner_part(part, part, kernel) else law$norm2
-  value <- norm2 - 2 * inner_parts(fitted, list(part), kernel) +
+  value <- norm2 - 2 * inner +
     if (asked$statistic == "biased") fit$norm2 else
       (n * fit$norm2 - fit$varrho) / (n - 1)
   if (asked$statistic == "biased") value <- max(0, value)

@@ -137,7 +137,7 @@ compare_pooled.pooled_samples <- function(pooled, asked) {
   listed <- list_pairs(levels(samples$groups), samples$sizes, options$reference)
   samples$views <- view_names(samples, options, max(listed$m + listed$n))
   samples <- settle_compared(samples, options)
-  pairs <- compared_pairs(samples, options, listed)
+  pairs <- compared_pairs(samples, options)
   warn_coarse(pairs, options)
   new_pairwise(samples, pairs, compare_pairs(samples, pairs, options), options,
                stored(asked))
@@ -194,8 +194,9 @@ settle_compared <- function(samples, asked) {
 # A data frame with a row for each comparison: first, second (groups, in the
 # order of their levels), m, n (their sizes), units: what changes places, see
 # sample_units(); bins; fast: is the statistic made of pooled sums?
-compared_pairs <- function(settled, asked, pairs) {
+compared_pairs <- function(settled, asked) {
   labels <- levels(settled$groups)
+  pairs <- list_pairs(labels, settled$sizes, asked$reference)
   units <- read_units(asked$blocks, asked$clusters, settled$order)
   for (p in seq_len(nrow(pairs))) {
     rows <- pair_rows(settled, pairs[p, ])
