@@ -55,8 +55,8 @@
 #'   the best.
 #' @param optimize `"weights"`, or `"all"` for means and variances too.
 #' @param nstart Number of random starts of k-means.
-#' @param validate Share of the points held out, from 0 up to 0.9; `NULL` is 0.2
-#'   where there is something to decide.
+#' @param validate Share of the points held out where there is something to
+#'   decide, from 0 up to 0.9; `NULL` is 0.2.
 #' @param start `"kmeans"` for the clusters as they are; a fit of
 #'   `kme_density()`; a list with `weights`, `means` (m by d) and `covariances`
 #'   (d x d x m) or `variances` (m, in scaled units); or `NULL`.
@@ -134,7 +134,10 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
     }
     points <- points_for_mean(matched)
   }
-  kernels <- candidate_kernels(bandwidths, sample$kernel)
+  kernels <- tried_kernels(sample$kernel, asked$bandwidths, "validate",
+                           density_factors)
+  theta <- unlist(lapply(kernels, `[[`, "bandwidth"))
+  check_result(c(theta^2, theta^-2), "a squared bandwidth")
   first <- check_start(start, sample)
   sizes <- read_sizes(asked$m, first, sample)
   shape <- read_shape(asked$shape, first, sample)
@@ -144,11 +147,6 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
   if (is.null(floor)) {
     floor <- least_variance[[if (is.null(steps)) shape else "steps"]]
   }
-  lowest <- floor * check_spread(points)
-  if (!in_reach(lowest)) {
-    stop_input("'floor' must be a share of the variance such as 0.01, not ",
-               format_number(floor))
-  }
   direct <- identical(start, "kmeans") || !is.null(steps)
   plan <- list(
     estimator = matched, kernels = kernels, optimize = asked$optimize,
@@ -156,7 +154,7 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
     stop_early = is.null(asked$m) || identical(m, "validate"),
     widenings = if (direct) 1 else widenings, first = first, direct = direct,
     shape = shape, m = sizes[1L], nstart = asked$nstart, widen = 1,
-    lowest = lowest, toward = 1,
+    lowest = floor * check_spread(points), toward = 1,
     weigh = asked$optimize == "weights" && is.null(bandwidths)
   )
   if (sketched && is.null(first)) {
@@ -185,7 +183,7 @@ kme_density_arguments <- door_table(
   validate = maybe(number(0, 0.9)),
   start = maybe(new_kind("a fit of kme_density() or a list", is.list),
                 "kmeans"),
-  floor = maybe(number(open = TRUE)), steps = maybe(count()),
+  floor = maybe(number(0, 1, open = TRUE)), steps = maybe(count()),
   rules = list(
     when(c(optimize = "weights"), steps = NULL),
     when(c(optimize = "all"), shape = "isotropic"),
@@ -244,11 +242,11 @@ shape_words <- c(full = "each of its own shape", common = "of one shape",
 #' @param newdata New points; without it, the sample.
 #' @param type `"density"`, or `"log"` for its logarithm.
 #' @export
-predict.kme_density <- function(object, newdata, type = c("density", "log"),
-                                ...) {
+predict.kme_density <- function(object, newdata = NULL,
+                                type = c("density", "log"), ...) {
   check_dots(...)
   type <- take(type, choice("density", "log"))
-  new <- if (missing(newdata)) {
+  new <- if (is.null(newdata)) {
     check_rows_kept(object$sample)
     own_points(object$sample)
   } else {
@@ -258,10 +256,9 @@ predict.kme_density <- function(object, newdata, type = c("density", "log"),
   stats::setNames(if (type == "log") value else exp(value), new$names)
 }
 
-# The log density, in the units of the user, at points in those of the kernel,
-# with the weights and components of `q`.
-density_log <- function(object, z, q = object) {
-  mixture_log(scale_mixture(object$kernel, q), z) +
+# The log density, in the units of the user, at points in those of the kernel.
+density_log <- function(object, z) {
+  mixture_log(scale_mixture(object$kernel, object), z) +
     log_jacobian(object$kernel, ncol(z))
 }
 
@@ -327,19 +324,6 @@ component_sds <- function(object) {
   sqrt(t(matrix(variances, d)))
 }
 
-# The share of the density beyond the range of the sample, for each column.
-share_outside <- function(object) {
-  x <- known_rows(object$sample)
-  sd <- component_sds(object)
-  shares <- vapply(seq_len(ncol(x)), \(l) {
-    above <- stats::pnorm(max(x[, l]), object$means[, l], sd[, l],
-                          lower.tail = FALSE)
-    below <- stats::pnorm(min(x[, l]), object$means[, l], sd[, l])
-    sum(object$weights * (below + above))
-  }, numeric(1))
-  stats::setNames(shares, colnames(named_means(object)))
-}
-
 #' @importFrom stats nobs
 #' @rdname kme_density
 #' @param nsim Number of points to draw.
@@ -371,9 +355,7 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
   }
   points <- unscale_points(object$kernel, q$means[which, , drop = FALSE] +
                              noise)
-  dimnames(points) <- if (!is.null(colnames(object$means))) {
-    list(NULL, colnames(object$means))
-  }
+  dimnames(points) <- list(NULL, colnames(object$means))
   if (!is.null(seed)) {
     attr(points, "seed") <- structure(seed, kind = as.list(RNGkind()))
   }
@@ -386,10 +368,6 @@ fit_request.kme_density <- function(x, changes) {
   before <- x$arguments
   if ("m" %in% new && !is.character(before$start)) x$arguments$start <- NULL
   if (is.list(changes$start)) x$arguments[c("m", "shape")] <- NULL
-  if (moved && inherits(before$estimator, "kme") && !"estimator" %in% new) {
-    stop_input("'estimator' must be given with new points, as that of the fit ",
-               "is a fit on the old ones")
-  }
   # On the same points the bandwidth that was chosen stays.
   if (!moved || !is.null(changes$kernel)) x$arguments["bandwidths"] <- NULL
   asked <- fit_request.default(x, changes)
@@ -400,12 +378,6 @@ fit_request.kme_density <- function(x, changes) {
       asked$kernel <- kernel_for(asked$x, before$kernel, x$sample)
     }
   }
-  # Nothing is left to decide.
-  if ((!identical(asked$optimize, "all") || !is.null(asked$steps)) &&
-        is.numeric(asked$m) && is.null(asked$bandwidths) &&
-        !"validate" %in% new) {
-    asked$validate <- NULL
-  }
   structure(asked, kept = c(kept, if (!moved && !any(
     c("kernel", "bandwidths") %in% new)) "bandwidths"))
 }
@@ -413,8 +385,6 @@ fit_request.kme_density <- function(x, changes) {
 # --- print -------------------------------------------------------------------
 
 fit_lines.kme_density <- function(x, digits) {
-  start2 <- max(0, x$mean$norm2 + x$start$objective)
-  distances <- format_number(sqrt(c(x$distance2, start2)), digits)
   c(
     paste0("Density by kernel mean matching, ",
            count_of(x$m, "normal component"),
@@ -424,14 +394,11 @@ fit_lines.kme_density <- function(x, digits) {
     kernel_lines(x$kernel), sample_note(x$sample),
     strwrap(c(
       describe_fit(x),
-      paste0("distance to the kernel mean ", distances[1L], ", at the start ",
-             distances[2L]),
+      paste("distance to the kernel mean",
+            format_number(sqrt(x$distance2), digits)),
       if (nrow(known_rows(x$sample))) {
-        logs <- c(mean(density_log(x, x$sample$x)),
-                  mean(density_log(x, x$sample$x, x$start)))
-        logs <- format_number(logs, digits)
-        paste0("mean log density of the sample ", logs[1L], ", at the start ",
-               logs[2L])
+        paste("mean log density of the sample",
+              format_number(mean(density_log(x, x$sample$x)), digits))
       }
     ), 80L, exdent = 2L)
   )
@@ -441,7 +408,6 @@ fit_lines.kme_density <- function(x, digits) {
 describe_fit <- function(object) {
   start <- object$arguments$start
   steps <- object$steps
-  empty <- sum(object$weights < 1e-8)
   sizes <- object$sizes
   looks <- object$path$heldout
   c(
@@ -452,8 +418,7 @@ describe_fit <- function(object) {
       } else {
         weight_words[2 * (if (identical(steps, "start")) 0 else
           object$toward) + 1]
-      },
-      if (empty > 0L) paste0(" (", empty, " of ", object$m, " 0)")
+      }
     ),
     if (!is.null(sizes)) {
       paste0("chosen by points held out: ", count_of(object$m, "component"),
@@ -466,10 +431,7 @@ describe_fit <- function(object) {
       score <- if (is.null(looks)) min(object$bandwidths$heldout) else
         looks[stop_row(object)]
       paste0("decided by ", count_of(length(object$heldout), "point"),
-             " held out: log density ", format_number(-score),
-             if (!is.null(looks)) {
-               paste0(" (start ", format_number(-looks[1L]), ")")
-             })
+             " held out: log density ", format_number(-score))
     }
   )
 }
@@ -483,27 +445,13 @@ weight_words <- c(", its own weights",
 stop_row <- function(object) match(format(object$steps), object$path$step)
 
 fit_summary.kme_density <- function(x) {
-  means <- named_means(x)
-  sds <- component_sds(x)
-  colnames(sds) <- paste("sd", colnames(means))
-  # One number where it is the same in all columns.
-  if (all(sds == sds[, 1L])) sds <- cbind(sd = sds[, 1L])
-  components <- data.frame(weight = x$weights, means, sds,
-                           check.names = FALSE)[order(-x$weights), ]
-  rownames(components) <- seq_len(x$m)
-  attr(components, "title") <- "Components: weight, mean, standard deviation"
-  rows <- nrow(known_rows(x$sample)) > 0L
-  c(list(components = components), if (rows) {
+  components <- fit_rows(x)[order(-x$weights), ]
+  c(list(components = components), if (nrow(known_rows(x$sample))) {
     likelihood <- logLik(x)
-    list(
-      likelihood = paste0("log-likelihood ", format_number(c(likelihood)),
-                          " on ", attr(likelihood, "df"),
-                          " degrees of freedom"),
-      outside = structure(
-        share_outside(x),
-        title = "Share of the density beyond the range of the data"
-      )
-    )
+    list(likelihood = paste(
+      "log-likelihood", format_number(c(likelihood)), "on",
+      attr(likelihood, "df"), "degrees of freedom"
+    ))
   })
 }
 
@@ -527,16 +475,10 @@ fit_facts.kme_density <- function(x) {
 }
 
 fit_values.kme_density <- function(x, newdata = NULL) {
-  value <- if (is.null(newdata)) predict(x) else predict(x, newdata)
-  data.frame(.density = unname(value))
+  data.frame(.density = unname(predict(x, newdata)))
 }
 
-#' @export
-as.data.frame.kme_density <- function(x, row.names = NULL, optional = FALSE,
-                                      ...) {
-  check_dots(...)
-  name_frame(fit_rows(x), row.names)
-}
+fit_frame.kme_density <- \(x) fit_rows(x)
 
 fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
                                     n = 200, breaks = NULL) {

@@ -72,14 +72,12 @@ find_clusters <- function(x, m, nstart, which) {
     stop_input("'m' must be at most ", distinct, ", the number of distinct ",
                "points", which, ", not ", m)
   }
-  if (m > 1L && m == distinct) {
-    cluster <- apply(x, 1L, \(row) which(colSums(t(centers) != row) == 0)[1L])
-    return(list(cluster = cluster, centers = centers, size = tabulate(cluster),
-                withinss = numeric(m)))
-  }
-  # That some run needs more iterations does not matter for the best of them.
+  # The usual algorithm does not take all of them for centers. That some run
+  # needs more iterations does not matter for the best of them.
+  all <- m > 1L && m == distinct
   tryCatch(
-    suppressWarnings(stats::kmeans(x, m, iter.max = 100L, nstart = nstart)),
+    suppressWarnings(stats::kmeans(x, if (all) centers else m, 100L, nstart,
+                                   if (all) "Lloyd" else "Hartigan-Wong")),
     error = \(e) stop_kernmean("numeric", "k-means failed: ",
                                conditionMessage(e))
   )
@@ -113,7 +111,7 @@ fit_density <- function(sample, plan, share) {
   rows <- sort(sample.int(n, min(max(1L, round(n * share)), n - 1L)))
   part <- plan
   part$estimator <- estimator_of(plan$estimator)
-  split <- hold_out(sample, rows, part$estimator)
+  split <- hold_out(sample, rows)
   first <- plan$first
   if (is.null(first)) {
     first <- cluster_start(split$kept$x, plan,
@@ -143,17 +141,10 @@ fit_density <- function(sample, plan, share) {
 
 estimator_of <- \(mean) if (inherits(mean, "kme")) mean$estimator else mean
 
-# list(out: points held out, kept: a sample, which must still take the
-# estimator).
-hold_out <- function(sample, rows, estimator) {
-  kept <- points_sample(sample$x[-rows, , drop = FALSE], sample$kernel)
-  if (kept$n < 2L) {
-    tryCatch(est_fit(estimator, kept), kernmean_error_input = \(e) {
-      stop_input("'validate' must leave at least 2 points for estimator \"",
-                 estimator$name, "\", not ", kept$n)
-    })
-  }
-  list(out = sample$x[rows, , drop = FALSE], kept = kept)
+# list(out: points held out, kept: a sample).
+hold_out <- function(sample, rows) {
+  list(out = sample$x[rows, , drop = FALSE],
+       kept = points_sample(sample$x[-rows, , drop = FALSE], sample$kernel))
 }
 
 # The fit to a sample: list(best, start, mean, path, steps). With `out` these
@@ -530,8 +521,7 @@ choose_size <- function(sample, plan, share) {
   estimator <- estimator_of(plan$estimator)
   splits <- unlist(lapply(seq_len(ceiling(least_looks / sample$n)), \(time) {
     of <- make_folds(sample$n, max(2L, round(1 / share)), "drawn")
-    lapply(split(seq_len(sample$n), of), hold_out, sample = sample,
-           estimator = estimator)
+    lapply(split(seq_len(sample$n), of), hold_out, sample = sample)
   }), recursive = FALSE)
   distinct <- min(vapply(splits, \(split) nrow(unique(split$kept$x)), 1L))
   tried <- NULL
@@ -591,7 +581,7 @@ held_out_density <- function(splits, mixtures) {
 # others, such components need not be round.
 user_mixture <- function(q, sample) {
   q$means <- unscale_points(sample$kernel, q$means)
-  if (!is.null(colnames(sample$x))) colnames(q$means) <- colnames(sample$x)
+  colnames(q$means) <- colnames(sample$x)
   if (!is.null(q$covariances)) {
     q$covariances <- map_covariances(
       q$covariances, scaling_back(sample$kernel, ncol(q$means))
@@ -621,11 +611,10 @@ log_jacobian <- function(kernel, d) {
 # The share of the points that is held out; `open`: c(m, bandwidths, end), what
 # is to be decided.
 check_validate <- function(validate, open, estimator) {
-  if (is.null(validate)) validate <- if (any(open)) 0.2 else 0
-  if (validate > 0 && !any(open)) {
-    stop_input("'validate' must be 0 where nothing is left to decide; give ",
-               "several 'm', or optimize = \"all\" without 'steps'")
+  if (!any(open)) {
+    return(0)
   }
+  if (is.null(validate)) validate <- 0.2
   if (validate == 0 && any(open[c("m", "bandwidths")])) {
     stop_input("'validate' must be positive to choose one of several 'm' or ",
                "'bandwidths'")
@@ -675,14 +664,7 @@ read_shape <- function(shape, start, sample) {
   } else {
     c("full", "common", "isotropic")
   }
-  if (is.null(shape)) {
-    return(can[1L])
-  }
-  if (!shape %in% can) {
-    stop_input("'start' must have ", if (shape == "isotropic") "variances" else
-      "covariances", " for shape = \"", shape, "\"")
-  }
-  shape
+  if (is.null(shape)) can[1L] else take(shape, choice(can))
 }
 
 covariance_spans <- function(x) {
@@ -740,30 +722,9 @@ default_scale <- function(x, kernel) {
   TRUE
 }
 
-# The kernels to choose from, first the one to be taken where all are as good;
-# one if there is nothing to choose.
-candidate_kernels <- function(bandwidths, kernel) {
-  if (is.character(bandwidths)) {
-    bandwidths <- kernel$bandwidth * 2^c(0, -0.5, 0.5, -1, 1, -1.5, -2)
-  }
-  if (!all(in_reach(c(kernel$bandwidth, bandwidths)^2))) {
-    stop_kernmean("numeric", "squared bandwidths over- or underflow; ",
-                  "rescale the columns of 'x'")
-  }
-  if (is.null(bandwidths)) {
-    return(list(kernel))
-  }
-  lapply(bandwidths, \(bandwidth) {
-    kernel$bandwidth <- bandwidth
-    kernel$rule <- paste0("by held-out likelihood",
-                          if (bandwidth == min(bandwidths)) {
-                            ", the smallest tried"
-                          } else if (bandwidth == max(bandwidths)) {
-                            ", the largest tried"
-                          })
-    kernel
-  })
-}
+# The factors of a bandwidth to choose from, first the one to be taken where all
+# are as good.
+density_factors <- 2^c(0, -0.5, 0.5, -1, 1, -1.5, -2)
 
 # The mean variance of the columns.
 check_spread <- function(x) {
@@ -772,15 +733,13 @@ check_spread <- function(x) {
   if (spread == 0 && all(x == rep(x[1L, ], each = n))) {
     stop_input("'x' must have at least two distinct points")
   }
-  if (!in_reach(spread)) {
+  # Squares and inverses must be numbers too.
+  if (!(spread > 1e-140 && spread < 1e140)) {
     stop_kernmean("numeric", "variances over- or underflow; rescale the ",
                   "columns of 'x'")
   }
   spread
 }
-
-# Squares and inverses must be numbers too.
-in_reach <- function(variance) variance > 1e-140 & variance < 1e140
 
 # The user's start in the units of the kernel; NULL for clusters.
 check_start <- function(start, sample) {
@@ -798,13 +757,7 @@ check_start <- function(start, sample) {
       stop_input("'start$covariances' must be positive definite")
     })
   }
-  q <- scale_mixture(sample$kernel, q)
-  ends <- .Call(C_r_column_ranges, rbind(q$means, unname(sample$x)))
-  if (!in_reach(max(ends[2L, ] - ends[1L, ])^2)) {
-    stop_kernmean("numeric", "distances overflow; 'start$means' must be near ",
-                  "the points")
-  }
-  q
+  scale_mixture(sample$kernel, q)
 }
 
 # What can be matched: weights on points that vary in every direction, with a

@@ -102,7 +102,6 @@ test_that("steps that make no sense are refused", {
     kme_density(x, m = 2, optimize = "all", steps = 2.5),
     kme_density(x, m = 2, optimize = "all", steps = c(30, 60)),
     kme_density(x, m = 2, optimize = "all", steps = "30"),
-    kme_density(x, m = 2, optimize = "all", steps = 30, validate = 0.2),
     kme_density(x, optimize = "all", steps = 30, validate = 0),
     kme_density(x, m = 2, optimize = "all", steps = 30, shape = "full"),
     kme_density(x, m = 2, optimize = "all", start = "clusters"),
