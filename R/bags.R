@@ -133,7 +133,6 @@ bag_gram.default <- function(bags, kernel = kernel_rbf(), estimator = "kme",
                                         "poly"),
                              target = NULL, ..., id = NULL, scale = FALSE,
                              bandwidth2 = "median", degree = 2, offset = 1) {
-  found_id(id)
   asked <- request(bag_arguments, dots = TRUE)
   make_bags(read_plan(asked, ...))
 }
@@ -157,11 +156,7 @@ bag_arguments <- door_table(
 
 # The same arguments, for who makes the matrices one by one.
 plan_bags <- bag_gram.default
-body(plan_bags) <- quote({
-  found_id(id)
-  asked <- request(bag_arguments, dots = TRUE)
-  read_plan(asked, ...)
-})
+body(plan_bags) <- quote(read_plan(request(bag_arguments, dots = TRUE), ...))
 
 # What the door was given, read: list(sample, with the kernel to be used, sizes,
 # ordered: do bags come in the order of their rows?, layout, estimator, target,
@@ -284,11 +279,8 @@ gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
     stop_input("'", name, "' must be a list of bags, or come with 'id', the ",
                "bag of each row, not ", describe(bags), " alone")
   }
-  column <- id_column(id, bags)
-  if (!is.null(column)) {
-    id <- bags[, column, drop = TRUE]
-    bags <- bags[, !colnames(bags) %in% column, drop = FALSE]
-  }
+  split <- split_id(id, bags)
+  bags <- split$x
   if (!is.null(terms)) {
     one <- \(bag) if (is.data.frame(bag)) read_terms(terms, bag) else bag
     bags <- if (several) lapply(bags, one) else one(bags)
@@ -297,31 +289,22 @@ gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
     return(c(bind_bags(bags, like, name), list(ordered = TRUE)))
   }
   x <- if (is.null(like)) check_data(bags, name) else check_newdata(bags, like)
-  rows <- sort_rows(id, nrow(x), new = !is.null(like))
+  rows <- sort_rows(split$id, nrow(x), new = !is.null(like))
   rownames(x) <- NULL
-  c(list(x = x[rows$order, , drop = FALSE], column = column), rows)
+  c(list(x = x[rows$order, , drop = FALSE], column = split$column), rows)
 }
 
-# A column is named in quotes.
-found_id <- function(id) {
-  tryCatch(id, error = \(e) {
-    stop_input("'id' must be the bag of each row, or the name of a column in ",
-               "quotes; ", conditionMessage(e))
-  })
-}
-
-# The column of a data frame or matrix that `id` names, or NULL.
-id_column <- function(id, x) {
+# list(id, x, column: NULL, or that of x which `id` named and which is the id).
+split_id <- function(id, x) {
   if (!is.character(id) || length(id) != 1L || is_plain_list(x)) {
-    return(NULL)
+    return(list(id = id, x = x))
   }
   if (!id %in% colnames(x)) {
-    # The name of the bag of a single row.
-    if (NROW(x) == 1L) return(NULL)
     stop_input("'id' must be the bag of each row or the name of a column, not ",
                describe(id), ", which is none")
   }
-  id
+  list(id = x[, id, drop = TRUE], x = x[, colnames(x) != id, drop = FALSE],
+       column = id)
 }
 
 # Points of bags as they are listed, whose columns are those of the first, or of
@@ -335,9 +318,6 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
   of_fit <- is.null(like)
   first <- if (of_fit) check_data(bags[[1L]], labels[1L]) else like
   points <- Map(\(bag, label) {
-    if (ncol(first) == 1L && NCOL(bag) == 1L) {
-      return(unname(check_data(bag, label)))
-    }
     # Columns are matched by their names, none may be left over.
     extra <- if (of_fit && !is.null(colnames(first))) {
       setdiff(colnames(bag), colnames(first))
@@ -402,19 +382,16 @@ new_bag_gram <- function(embedding, level, arguments, layout) {
   k <- level_values(level, embedding$inner)
   dimnames(k) <- dimnames(embedding$inner) <- list(names, names)
   g <- new_gram(k, class = "bag_gram")
-  noise <- embedding$noise
-  mixing <- embedding$mixing
+  by_bag <- \(x, columns) {
+    if (!is.null(x)) structure(t(x), dimnames = list(names, columns))
+  }
   list2env(c(list(
     inner = embedding$inner, sizes = embedding$sizes,
     shrinkage = embedding$table, level2 = level, target = embedding$target,
     estimator = embedding$estimator, arguments = arguments,
     embedding = embedding,
-    noise = if (!is.null(noise)) {
-      structure(t(noise), dimnames = list(names, colnames(embedding$sample$x)))
-    },
-    mixing = if (!is.null(mixing)) {
-      structure(t(mixing), dimnames = list(names, names))
-    }
+    noise = by_bag(embedding$noise, colnames(embedding$sample$x)),
+    mixing = by_bag(embedding$mixing, names)
   ), layout), g)
   seal_gram(g)
 }
@@ -473,13 +450,6 @@ level_values <- function(level, inner, left = diag(inner), right = left) {
   check_result(values, "the kernel of two bags", "the bags")
 }
 
-# The kernel of embeddings with themselves.
-level_diagonal <- function(level, norm2) {
-  switch(level$type, linear = norm2, cosine = as.numeric(norm2 > 0),
-         poly = (norm2 + level$offset)^level$degree,
-         rep(1, length(norm2)))
-}
-
 # --- New bags ----------------------------------------------------------------
 
 #' @rdname bag_gram
@@ -504,7 +474,10 @@ new_level_values <- function(g, newdata, id = NULL) {
   values <- level_values(g$level2, new_bags$inner, new_bags$norm2,
                          unname(diag(g$inner)))
   dimnames(values) <- list(names(new$sizes), names(g$sizes))
-  list(values = values, diagonal = level_diagonal(g$level2, new_bags$norm2))
+  # The kernel of each with itself.
+  list(values = values, diagonal = vapply(new_bags$norm2, \(norm2) {
+    drop(level_values(g$level2, matrix(norm2), norm2))
+  }, 1))
 }
 
 # list(z: points as the kernel takes them, sizes); of a sketch list(sketch,
@@ -541,11 +514,9 @@ sketch_new_bags <- function(sketch, newdata, id) {
     id <- rep(bag_names(bags), sizes)
     newdata <- do.call(rbind, unname(bags))
   } else {
-    column <- id_column(if (is.null(id)) sketch$columns$groups else id, newdata)
-    if (!is.null(column)) {
-      id <- newdata[, column, drop = TRUE]
-      newdata <- newdata[, !colnames(newdata) %in% column, drop = FALSE]
-    }
+    split <- split_id(if (is.null(id)) sketch$columns$groups else id, newdata)
+    id <- split$id
+    newdata <- split$x
   }
   if (is.null(id)) {
     stop_input("'newdata' must be a list of bags, a sketch with groups, or ",
@@ -592,14 +563,12 @@ fit_lines.bag_gram <- function(x, digits) {
 bag_lines <- function(g, digits) {
   sample <- g$embedding$sample
   level <- g$level2
-  ends <- unique(range(g$sizes))
   c(
-    paste0(count_of(length(g$sizes), "bag"), " of ",
-           if (length(ends) == 1L) count_of(ends, "point") else
-             paste(ends[1L], "to", ends[2L], "points"),
-           if (knows_points(sample)) {
-             paste(" in", count_of(ncol(sample$x), "column"))
-           }),
+    paste(c(count_of(length(g$sizes), "bag"), "of",
+            paste(unique(range(g$sizes)), collapse = " to "), "points",
+            if (knows_points(sample)) {
+              c("in", count_of(ncol(sample$x), "column"))
+            }), collapse = " "),
     kernel_lines(sample$kernel), describe_bag_means(g, digits),
     paste0("level 2: ", level_title[[level$type]],
            if (!is.null(level$bandwidth)) {
@@ -624,17 +593,10 @@ describe_bag_means <- function(g, digits) {
     paste("estimator:", format_estimator(g$estimator)),
     if (!is.null(g$target)) paste0("  target = \"", g$target, "\""),
     if (!is.na(chosen)) {
-      spread <- stats::quantile(table[[chosen]], c(0, 0.5, 1), na.rm = TRUE)
-      spread <- format(unname(spread), digits = digits, trim = TRUE)
-      paste0("  ", if (chosen == "own") "share of a bag's own mean" else chosen,
-             if (spread[1L] == spread[3L]) " = " else " from ", spread[1L],
-             if (spread[1L] != spread[3L]) {
-               paste0(" to ", spread[3L], ", median ", spread[2L])
-             })
-    },
-    if (!is.null(table$guard)) {
-      paste("  share that the guard keeps: mean",
-            format(mean(table$guard, na.rm = TRUE), digits = digits))
+      spread <- stats::quantile(table[[chosen]], c(0, 1, 0.5), na.rm = TRUE)
+      spread <- format_number(spread, digits)
+      sprintf("  %s from %s to %s, median %s", chosen, spread[1L], spread[2L],
+              spread[3L])
     },
     stack_line(g$estimator, table),
     if (any(table$border)) {

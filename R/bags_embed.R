@@ -128,7 +128,7 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
     varrho <- bag_means(sample_diagonal(sample), sizes)
     if (is.null(target)) {
       fit$alpha <- bag_shares(estimator, diag(inner), varrho, sizes)
-      inner <- scale_pairs(inner, 1 - fit$alpha)
+      inner <- inner * outer(1 - fit$alpha, 1 - fit$alpha)
     } else {
       fit$pool <- new_pool(inner, varrho, sizes, target)
       if (target == "aggregate" && fit$pool$slack > 0) {
@@ -172,14 +172,6 @@ sketch_weights <- function(sketch, estimator) {
        chosen = if (!is_unshrunk(estimator)) {
          list(lambda = vapply(fits, `[[`, 1, "lambda"))
        })
-}
-
-# Factors of 1, as of KMEs, cost nothing.
-scale_pairs <- function(inner, left, right = left) {
-  if (all(left == 1) && all(right == 1)) {
-    return(inner)
-  }
-  inner * outer(left, right)
 }
 
 # <mu_a, mu_b> before shares and mixtures; with `new`, list(z, sizes, weights,
@@ -245,67 +237,49 @@ embed_new <- function(fit, new) {
     new$parts <- parts_of_weights(c(new, list(sample = points)))
   }
   inner <- inner_bags(fit, new)
-  if (!is.null(new$noise)) {
-    return(list(inner = inner, norm2 = marginal_norms(points, new)))
+  size <- unname(new$sizes)
+  plain <- is.null(c(new$noise, new$parts, new$weights))
+  norm2 <- if (!is.null(new$noise)) {
+    marginal_norms(points, new)
+  } else if (!is.null(new$parts)) {
+    vapply(new$parts, norm2_parts, numeric(1), sample$kernel)
+  } else {
+    points$weights <- if (plain) rep(1 / size, size) else new$weights
+    check_result(unlist(each_bag(points, new$sizes, \(bag) {
+      sum(bag$weights * sample_apply(bag, bag$weights))
+    }), use.names = FALSE), "the norm of a bag", "the bags")
   }
-  if (!is.null(new$parts)) {
-    norm2 <- vapply(new$parts, norm2_parts, numeric(1), sample$kernel)
+  if (!plain) {
     return(list(inner = inner, norm2 = norm2))
   }
-  points$weights <- if (is.null(new$weights)) rep(1, points$n) else new$weights
-  norm2 <- unlist(each_bag(points, new$sizes, \(bag) {
-    sum(bag$weights * sample_apply(bag, bag$weights))
-  }), use.names = FALSE)
-  check_result(norm2, "the norm of a bag", "the bags")
-  if (!is.null(new$weights)) {
-    return(list(inner = inner, norm2 = norm2))
-  }
-  norm2 <- norm2 / unname(new$sizes)^2
   varrho <- bag_means(sample_diagonal(points), new$sizes)
   if (is.null(fit$target)) {
     keep <- 1 - bag_shares(fit$estimator, norm2, varrho, new$sizes)
-    return(list(inner = scale_pairs(inner, keep, 1 - fit$alpha),
+    return(list(inner = inner * outer(keep, 1 - fit$alpha),
                 norm2 = keep^2 * norm2))
   }
-  each <- lapply(seq_along(new$sizes), \(j) {
-    at <- find_bag(fit, new, j, inner[j, ], norm2[j])
-    mix_new(fit, inner[j, ], norm2[j], varrho[j], new$sizes[[j]], at)
+  each <- lapply(seq_along(size), \(j) {
+    mix_new(fit, inner[j, ], norm2[j], varrho[j], size[j])
   })
   list(inner = do.call(rbind, lapply(each, `[[`, "inner")),
        norm2 = vapply(each, `[[`, numeric(1), "norm2"))
 }
 
-# A new bag that borrows from those of the fit; `at`: the one that it is, NA for
-# none.
-mix_new <- function(fit, with, norm2, varrho, n, at) {
-  if (!is.na(at)) {
-    return(list(inner = fit$inner[at, ], norm2 = fit$inner[at, at]))
+# A new bag that borrows from those of the fit, unless it is one of them: of the
+# same size, mean and mean k(x, x), which are all that is used.
+mix_new <- function(fit, with, norm2, varrho, n) {
+  old <- fit$pool
+  rounding <- 1e-10 * old$slack
+  at <- which(norm2 - 2 * with + diag(old$g) <= rounding & old$n == n &
+                abs(old$varrho - varrho) <= rounding)
+  if (length(at)) {
+    return(list(inner = fit$inner[at[1L], ], norm2 = fit$inner[at[1L], at[1L]]))
   }
-  g <- unname(rbind(cbind(fit$pool$g, with), c(with, norm2)))
-  pool <- new_pool(g, c(fit$pool$varrho, varrho), c(fit$pool$n, n), fit$target)
+  g <- unname(rbind(cbind(old$g, with), c(with, norm2)))
+  pool <- new_pool(g, c(old$varrho, varrho), c(old$n, n), fit$target)
   m <- length(with)
   weights <- borrow(fit$estimator, pool, m + 1L)
   towards <- drop(pool$g %*% weights)
   list(inner = drop(towards[seq_len(m)] %*% fit$mixing),
        norm2 = sum(weights * towards))
-}
-
-# The bag of the fit with the points of new bag j: what is known of it is not
-# known twice.
-find_bag <- function(fit, new, j, with, norm2) {
-  g <- fit$pool$g
-  near <- norm2 - 2 * with + diag(g) <= 1e-10 * fit$pool$slack &
-    fit$sizes == new$sizes[[j]]
-  mine <- sorted_points(new$z[bag_rows(new$sizes)[[j]], , drop = FALSE])
-  rows <- bag_rows(fit$sizes)
-  for (at in which(near)) {
-    theirs <- sorted_points(fit$sample$x[rows[[at]], , drop = FALSE])
-    if (identical(mine, theirs)) return(at)
-  }
-  NA_integer_
-}
-
-sorted_points <- function(x) {
-  x <- unname(x)
-  x[do.call(order, lapply(seq_len(ncol(x)), \(l) x[, l])), , drop = FALSE]
 }

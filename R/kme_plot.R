@@ -185,9 +185,7 @@ picture_weights <- function(object, title = mean_title(object)) {
   rank <- seq_along(weights)
   new_picture(
     title, "rank", paste(if (count == object$n) "n" else "m", "times weight"),
-    list(new_layer(if (length(weights) > 200) "line" else "spikes", x = rank,
-                   y = weights, main = TRUE),
-         across_layer(h = 1)),
+    list(span_layer(rank, 0, weights, main = TRUE), across_layer(h = 1)),
     data.frame(rank = rank, weight = weights / count),
     ylim = range(0, 1, weights), whole = "x"
   )
@@ -299,7 +297,8 @@ picture_axes <- function(object) {
 most_points_on_axes <- 1000L
 
 # The points along the leading kernel principal axes of the sample: list(scores:
-# two columns, shown: the rows that they are of).
+# two columns, shown: the rows that they are of, values, total: as of
+# centered_spectrum()). Axes along which nothing varies are 0.
 kernel_axes <- function(sample) {
   n <- sample$n
   shown <- evenly(n, most_points_on_axes)
@@ -308,9 +307,9 @@ kernel_axes <- function(sample) {
   rows <- sample_rows(part) / part$n
   s <- centered_spectrum(list(sample = part, n = part$n, at = rows,
                               norm2 = mean(rows)), 2L)
-  scores <- matrix(0, part$n, 2L)
-  axes <- seq_len(min(2L, length(s$values), ncol(s$vectors)))
-  scores[, axes] <- s$vectors[, axes] *
-    rep(sqrt(s$values[axes]), each = part$n)
-  list(scores = scores, shown = shown)
+  values <- c(s$values, 0, 0)[1:2]
+  scores <- cbind(s$vectors, 0, 0)[, 1:2, drop = FALSE] *
+    rep(sqrt(values), each = part$n)
+  colnames(scores) <- c("PC1", "PC2")
+  list(scores = scores, shown = shown, values = values, total = s$total)
 }

@@ -19,10 +19,10 @@
 #'   \item{`"novelty"`}{the one-class machine, whose limit is moved so that f is
 #'     negative for a share \eqn{\nu}{nu} (0.1 by default) of the bags that are
 #'     left out with their fold, and so for about that share of new normal bags.
-#'     With M bags none below 1/(M + 1) can be kept, which print says. Where the
+#'     With M bags none below 1/(M + 1) can be kept. Where the
 #'     points' kernel falls to 0 with the distance, f is negative for bags far
 #'     from all, whatever \eqn{\nu}{nu}. Default without y, and then `level2` is
-#'     `"rbf"` by default.}
+#'     `"rbf"` by default, and `bandwidth2` `"nearest"`.}
 #' }
 #' All but ridge regression need the package \pkg{kernlab}.
 #'
@@ -59,8 +59,8 @@
 #'   bags or with their names (where a vector `id` is not sorted they are
 #'   needed); `NULL` for novelty.
 #' @param ... Arguments of [bag_gram()] by name: `kernel`, `estimator` (with its
-#'   own, but `folds`), `level2`, `target`, `id`, `scale`, `degree`, `offset`;
-#'   in the formula method also those of the default method.
+#'   own, but `folds`), `level2`, `target`, `id`, `scale`, `bandwidth2`,
+#'   `degree`, `offset`; in the formula method also those of the default method.
 #' @param type What is to be learned, see Details; `NULL` for the default of y.
 #' @param cost,nu,ridge One number (`cost`: or several to choose among), or
 #'   `NULL`. `ridge` is in units of H.
@@ -68,9 +68,7 @@
 #'   by default.
 #' @param bandwidth Of the points' kernel, where that is open: `"cv"` (default),
 #'   `"median"`, one number or several to choose among.
-#' @param bandwidth2 Of `level2`, where that is `"rbf"` or `"laplace"`: a
-#'   number, `"median"` (default), or `"cv"` of 1/8, 1/4, 1/2, 1 and 2 times
-#'   that. For novelty there is no `"cv"`, and `"nearest"` is the default.
+
 #' @param folds The number of folds, or the fold of each bag.
 #' @param id The bag of each row, found as `weights` is by [lm()].
 #' @param progress Show how far the choice has come?
@@ -143,7 +141,7 @@ smm <- function(bags, ...) {
 #' @export
 smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
                         nu = NULL, epsilon = NULL, ridge = NULL,
-                        bandwidth = NULL, bandwidth2 = NULL, folds = 10,
+                        bandwidth = NULL, folds = 10,
                         progress = interactive()) {
   asked <- request(smm_arguments, dots = TRUE)
   plan <- plan_machine(asked, ...)
@@ -157,8 +155,7 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   grid <- grid[smm_types[[type]]$parameters]
   grid <- expand.grid(Map(\(usual, value) if (is.null(value)) usual else value,
                           grid, asked[names(grid)]))
-  choosing <- anyNA(grid) ||
-    nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
+  choosing <- anyNA(grid) || nrow(grid) * length(plan$kernels) > 1L
   if (type == "novelty" || choosing && type != "ridge") {
     problem$folds <- bag_folds(asked$folds, problem, length(plan$sizes))
   }
@@ -207,18 +204,13 @@ smm_type <- function(asked) {
   }
 }
 
-# Numbers to choose among.
-some_numbers <- new_kind("positive numbers", \(x) {
-  is.numeric(x) && length(x) > 0L && all(is.finite(x) & x > 0)
-}, \(x) sort(unique(as.double(x))))
-
 smm_arguments <- door_table(
   "smm.default", bags = anything, y = anything,
   type = maybe(choice(names(smm_types))),
-  cost = maybe(some_numbers),
+  cost = maybe(distinct_positive),
   nu = maybe(number(0, 1, open = TRUE)),
   epsilon = maybe(number()), ridge = maybe(number(open = TRUE)),
-  bandwidth = anything, bandwidth2 = anything,
+  bandwidth = anything,
   folds = \(value, name) {
     if (length(value) == 1L) take(value, count(2L), name) else value
   },
@@ -233,7 +225,7 @@ smm_arguments <- door_table(
     ))
   }), list(
     when(\(asked) inherits(asked$bags, "bag_gram"),
-         bandwidth = NULL, bandwidth2 = NULL,
+         bandwidth = NULL,
          reason = "when 'bags' is a result of bag_gram(), to which it belongs"),
     when(c(type = "novelty"), y = NULL)
   )),
@@ -248,8 +240,8 @@ warn_borrowed <- function(target) {
   }
 }
 
-# The plan of the bags with the kernels to be tried and the factors of the
-# bandwidth of level 2; of a matrix that was given, nothing to be chosen.
+# The plan of the bags with the kernels to be tried; of a matrix that was given,
+# nothing to be chosen.
 plan_machine <- function(asked, ...) {
   bags <- asked$bags
   if (inherits(bags, "bag_gram")) {
@@ -258,34 +250,23 @@ plan_machine <- function(asked, ...) {
                  "'bags' is a result of bag_gram(), to which it belongs")
     }
     return(list(g = bags, sizes = bags$sizes, ordered = TRUE,
-                target = bags$target, kernels = list(NULL), factors = 1))
+                target = bags$target, kernels = list(NULL)))
   }
-  width <- asked$bandwidth2
-  tried <- identical(width, "cv")
   novelty <- is.null(asked$y)
-  read <- \(...) plan_bags(bags, ..., bandwidth2 = if (!tried) width)
   plan <- if (novelty && !"level2" %in% ...names()) {
-    read(..., level2 = "rbf")
+    plan_bags(bags, ..., level2 = "rbf")
   } else {
-    read(...)
-  }
-  distances <- sees_distances(plan$level$type)
-  if (tried && (novelty || !distances)) {
-    stop_input("'bandwidth2' must not be ", if (novelty) {
-      "\"cv\" for novelty, of which no bag has an example"
-    } else {
-      "given unless 'level2' is \"rbf\" or \"laplace\""
-    })
+    plan_bags(bags, ...)
   }
   # Without y, what sees distances of bags looks at the nearest.
-  if (is.null(width) && novelty && distances) {
+  if (novelty && sees_distances(plan$level$type) &&
+        is.null(plan$arguments$bandwidth2)) {
     plan$level$bandwidth <- plan$arguments$bandwidth2 <- "nearest"
   }
   bandwidth <- read_bandwidth(asked$bandwidth, bags, plan$arguments$kernel,
                               "cv", "bags")
   kernel <- plan$sample$kernel
-  c(plan, list(factors = if (tried) 2^(-3:1) else 1,
-               kernels = tried_kernels(kernel, bandwidth, "cv",
+  c(plan, list(kernels = tried_kernels(kernel, bandwidth, "cv",
                                        2^(-2:(if (novelty) 1 else 2))),
                median = kernel$bandwidth))
 }
@@ -393,21 +374,14 @@ order_answers <- function(y, bags, ordered) {
 
 # list(g, par: the row of the grid, cv: what was tried).
 search_machine <- function(plan, problem, grid, progress) {
-  m <- length(plan$sizes)
-  tried <- expand.grid(level = plan$factors, kernel = seq_along(plan$kernels))
-  made <- NULL
-  rows <- lapply_shown(seq_len(nrow(tried)), \(i) {
-    # One fold over the points for all of level 2.
-    if (tried$level[i] == plan$factors[1L]) {
-      made <<- make_bags(plan, plan$kernels[[tried$kernel[i]]])
-    }
-    g <- widen_level(made, tried$level[i])
+  tried <- seq_along(plan$kernels)
+  rows <- lapply_shown(tried, \(i) {
+    g <- make_bags(plan, plan$kernels[[i]])
     data.frame(
-      tried[i, ], bandwidth = one_number(g$embedding$sample$kernel$bandwidth),
-      bandwidth2 = one_number(g$level2$bandwidth),
+      kernel = i, bandwidth = one_number(g$embedding$sample$kernel$bandwidth),
       score_machines(g, problem, grid), row.names = NULL
     )
-  }, progress && nrow(tried) * m > shown_from)
+  }, progress && length(tried) * length(plan$sizes) > shown_from)
   table <- do.call(rbind, rows)
   best <- choose_row(table, problem$type, plan$median)
   table$chosen <- seq_len(nrow(table)) == best
@@ -415,23 +389,10 @@ search_machine <- function(plan, problem, grid, progress) {
   par <- grid[1L, , drop = FALSE]
   of <- intersect(names(par), names(table))
   par[of] <- table[best, of]
-  kept <- c("bandwidth", if (!anyNA(table$factor)) "factor",
-            if (length(plan$factors) > 1L) "bandwidth2", "cost", "nu", "ridge",
-            "score", "se", "chosen")
-  made <- make_bags(plan, plan$kernels[[table$kernel[best]]])
-  list(g = widen_level(made, table$level[best]), par = par,
+  kept <- c("bandwidth", if (!anyNA(table$factor)) "factor", "cost", "nu",
+            "ridge", "score", "se", "chosen")
+  list(g = make_bags(plan, plan$kernels[[table$kernel[best]]]), par = par,
        cv = table[intersect(kept, names(table))])
-}
-
-# The same embeddings under a level 2 of another bandwidth.
-widen_level <- function(g, factor) {
-  if (factor == 1) {
-    return(g)
-  }
-  level <- g$level2
-  level$bandwidth <- factor * level$bandwidth
-  level$rule <- paste(format_number(factor, 3L), "times the", level$rule)
-  new_bag_gram(g$embedding, level, g$arguments, layout_of(g))
 }
 
 new_smm <- function(tuned, problem, arguments, on_gram) {
@@ -704,8 +665,8 @@ nearest_share <- function(inner) {
 }
 
 # The row that is chosen: the smallest score; of equal ones the bandwidth that
-# is nearest to `median`, then that of level 2, then the smallest cost. For
-# novelty the narrowest kernel that tells near bags from others, if any does.
+# is nearest to `median`, then the smallest cost. For novelty the narrowest
+# kernel that tells near bags from others, if any does.
 choose_row <- function(table, type, median) {
   wide <- ifelse(is.na(table$bandwidth), 0, table$bandwidth)
   if (type == "novelty") {
@@ -714,8 +675,7 @@ choose_row <- function(table, type, median) {
   }
   away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
   last <- if (is.null(table$cost)) wide else table$cost
-  order(signif(table$score, 10L), signif(away, 10L), abs(log(table$level)),
-        last)[1L]
+  order(signif(table$score, 10L), signif(away, 10L), last)[1L]
 }
 
 # --- New bags -----------------------------------------------------------------
@@ -816,15 +776,15 @@ choose_row <- function(table, type, median) {
 #' predict(fit, new)
 #' smm_auc(predict(fit, new, "decision"), rep(c(FALSE, TRUE), each = 10))
 #' @export
-predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
+predict.bag_smm <- function(object, newdata = NULL, type = NULL, ...,
+                            id = NULL) {
   check_dots(...)
   same_version(object)
   usual <- if (is.null(object$levels)) "value" else "class"
   type <- if (is.null(type)) usual else
     take(type, choice(usual, "decision", "probability"))
   if (type == "probability") object <- calibrate(object)
-  decision <- if (missing(newdata)) object$decision else
-    smm_decision(object, newdata, id)
+  decision <- smm_decision(object, newdata, id)
   if (type == usual) {
     smm_answer(object, decision)
   } else if (type == "probability") {
@@ -837,6 +797,9 @@ predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
 }
 
 smm_decision <- function(object, newdata, id = NULL) {
+  if (is.null(newdata)) {
+    return(object$decision)
+  }
   if (!is.null(id)) newdata <- predict(object$gram, newdata, id = id)
   machine_values(object, read_kernel_values(object$gram, newdata)$values)
 }
@@ -879,20 +842,16 @@ left_out_probability <- function(object, type) {
 smm_auc <- function(decision, anomalous) {
   check_given(decision)
   check_given(anomalous)
-  decision <- take(decision, new_kind("decision values", \(x) {
-    is.numeric(x) && NCOL(drop(x)) == 1L
-  }, as.double))
-  check_finite(decision, "decision")
-  if (!(is.logical(anomalous) || is.numeric(anomalous)) ||
-        length(anomalous) != length(decision) || !setequal(anomalous, 0:1)) {
-    stop_input("'anomalous' must be TRUE or FALSE, some of each, for the ",
-               count_of(length(decision), "decision value"), ", not ",
+  if (!is.numeric(decision) || length(anomalous) != length(decision) ||
+        !setequal(anomalous, 0:1)) {
+    stop_input("'decision' must be numbers, and 'anomalous' TRUE or FALSE for ",
+               "each, some of both, not ", describe(decision), " and ",
                describe(anomalous))
   }
-  ranks <- rank(-decision)[as.logical(anomalous)]
-  strange <- as.double(length(ranks))
-  (sum(ranks) - strange * (strange + 1) / 2) / strange /
-    (length(decision) - strange)
+  check_finite(decision, "decision")
+  ranks <- rank(-decision)[anomalous == 1]
+  strange <- length(ranks)
+  (mean(ranks) - (strange + 1) / 2) / (length(decision) - strange)
 }
 
 # --- Verbs -------------------------------------------------------------------
@@ -915,9 +874,6 @@ fit_lines.bag_smm <- function(x, digits) {
         paste0(" (", max(x$folds), "-fold cross-validation)")
       }
     ),
-    if (isTRUE(x$nu * (x$n + 1) < 1)) {
-      paste0("nu is below 1/", x$n + 1, ", the least that can be kept")
-    },
     if (x$type == "classification") {
       paste("classes", quoted(x$levels, 6L))
     },
@@ -990,17 +946,9 @@ fit_facts.bag_smm <- function(x) {
   ), fit_facts.bag_gram(x$gram)[-1L])
 }
 
-#' @exportS3Method generics::augment
-augment.bag_smm <- function(x, data = NULL, ..., newdata = NULL, id = NULL) {
-  if (!is.null(id) && !is.null(newdata)) {
-    newdata <- predict(x$gram, newdata, id = id)
-  }
-  augment.kernmean_fit(x, data, ..., newdata = newdata)
-}
-
 # The decision values of several machines have their names.
 fit_values.bag_smm <- function(x, newdata = NULL) {
-  decision <- if (is.null(newdata)) x$decision else smm_decision(x, newdata)
+  decision <- smm_decision(x, newdata)
   answer <- smm_answer(x, decision)
   said <- if (is.null(x$levels)) {
     data.frame(.fitted = answer)
@@ -1044,12 +992,6 @@ residuals.bag_smm <- function(object, ...) {
   object$y - object$fitted
 }
 
-#' @export
-coef.bag_smm <- function(object, ...) {
-  check_dots(...)
-  object$coefficients
-}
-
 # On the same bags and y the same folds, to compare by; the kernel is chosen
 # again, unless it came with the bags.
 fit_request.bag_smm <- function(x, changes) {
@@ -1057,7 +999,6 @@ fit_request.bag_smm <- function(x, changes) {
   ours <- names %in% setdiff(names(smm_arguments$kinds), "bags")
   arguments <- x$arguments
   same <- !any(c("bags", "id") %in% names)
-  if ("level2" %in% names) arguments["bandwidth2"] <- NULL
   if (same) {
     arguments$y <- x$y
     if (!any(c("y", "type") %in% names) && !is.null(x$folds)) {
@@ -1076,7 +1017,6 @@ fit_request.bag_smm <- function(x, changes) {
     others["kernel"] <- list(g$arguments$kernel)
   }
   bags <- request_bags(g, others)
-  if (!x$on_gram) bags$bandwidth2 <- NULL
   bags[names(asked)] <- asked
   structure(bags, kept = if (same) character())
 }

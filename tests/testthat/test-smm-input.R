@@ -80,8 +80,7 @@ test_that("bad new bags and types of answers are refused", {
     predict(fit, bags, type = "posterior"), predict(fit, x),
     predict(fit, bags, "class", 1), predict(formula, data["X1"]),
     predict(formula, data[c("X1", "X2")]), predict(fit, list(x[0, ])),
-    predict(fit, list(x[, 1])), residuals(fit), fitted(fit, 1), summary(fit, 1),
-    coef(fit, 1)
+    predict(fit, list(x[, 1])), residuals(fit), fitted(fit, 1), summary(fit, 1)
   ))))
 })
 

@@ -47,6 +47,7 @@ test_that("what was tried is the table, with its choice", {
   expect_length(curves, 2L)
   for (i in 1:2) {
     own <- fit$cv[fit$cv$bandwidth == c(0.5, 2)[i], ]
+    own <- own[order(own$cost), ]
     expect_identical(curves[[i]]$data, list(x = own$cost, y = own$score))
     expect_match(curves[[i]]$level, paste("bandwidth", c(0.5, 2)[i]))
   }
