@@ -189,13 +189,7 @@ filter_arguments <- door_table(
 )
 
 #' @export
-print.test_filter <- function(x, ...) {
-  print.test_control(x)
-  if (is.null(c(x$ratio, x$order)) && x$name != "none") {
-    say("by rule: ratio = c(1, 0.1, 0.01, 0.001); order = 0:2 or 0:1")
-  }
-  invisible(x)
-}
+print.test_filter <- print.test_control
 
 # The kind of the argument `filter` of a test that knows these orders, 0 being
 # the plain statistic, `also` where asked for, and `joint` beside them for TRUE:
@@ -206,10 +200,6 @@ a_filter <- function(orders, also = NULL, joint = NULL) {
   \(value, name) {
     if (isFALSE(value) || is.null(value) || identical(value, "none")) {
       return(if (!is.null(value)) FALSE)
-    }
-    if (is.character(value) && all(value %in% all_orders)) {
-      stop_input("'", name, "' must be a filter, not an order, which is set ",
-                 "by test_filter(order = ", deparse1(value), ")")
     }
     if (isTRUE(value)) value <- test_filter(order = c(orders, joint))
     if (!inherits(value, "test_filter")) {
@@ -477,43 +467,18 @@ checked_centered <- function(sample) {
   list(k = k, top = top)
 }
 
-most_steps <- 200L
-
-# The largest eigenvalue of a positive semi-definite matrix by Lanczos'
-# iteration, to rounding, or by all of them if that takes too many steps.
-# Vectors are not orthogonalized again, which at most repeats values that were
-# found. Where it starts depends on the order of rows, where it ends does not.
+# The largest eigenvalue of a positive semi-definite matrix: of a large one by
+# the iteration that finds few components (as of krylov_spectrum()).
 largest_value <- function(k) {
   n <- nrow(k)
   size <- max(abs(k))
-  if (n < 2L * most_steps || !(size > 0 && is.finite(size))) {
-    return(max(0, spectrum_values(k)[1L]))
+  pairs <- if (n >= 1000 && size > 0 && is.finite(size)) {
+    # Squares of its values must not underflow.
+    unit <- power_below(size)
+    .Call(C_r_krylov, native_source(NULL, k / unit), numeric(n), 0,
+          sum((k / unit)^2), 1L)
   }
-  # Squares of its values must not underflow.
-  unit <- power_below(size)
-  diagonal <- off <- numeric(most_steps)
-  last <- size <- 0
-  before <- numeric(n)
-  v <- sin(seq_len(n))
-  v <- v / sqrt(sum(v^2))
-  for (step in seq_len(most_steps)) {
-    w <- drop(k %*% v) / unit - size * before
-    diagonal[step] <- sum(w * v)
-    w <- w - diagonal[step] * v
-    off[step] <- size <- sqrt(sum(w^2))
-    done <- size <= n * .Machine$double.eps * max(diagonal)
-    if (done || step %% 5L == 0L) {
-      top <- .Call(C_r_tridiag_spectrum, diagonal[seq_len(step)],
-                   off[seq_len(step - 1L)], FALSE)$values[1L]
-      if (done || abs(top - last) <= 4 * .Machine$double.eps * top) {
-        return(max(0, top * unit))
-      }
-      last <- top
-    }
-    before <- v
-    v <- w / size
-  }
-  max(0, spectrum_values(k)[1L])
+  max(0, if (is.null(pairs)) spectrum_values(k)[1L] else unit * pairs$values)
 }
 
 # --- One p-value -------------------------------------------------------------
