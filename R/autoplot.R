@@ -97,8 +97,7 @@ ggplot_layer <- function(layer, data, picture) {
     } else {
       stroke(ggplot2::geom_vline, c(xintercept = "at"))
     },
-    spikes = add(ggplot2::geom_segment, c(xy, xend = "x"), yend = 0),
-    area = add(ggplot2::geom_area, c(xy, fill = level), position = "identity"),
+
     ribbon = add(ggplot2::geom_ribbon,
                  c(x = "x", ymin = "y0", ymax = "y1", fill = level)),
     bars = do.call(add, c(

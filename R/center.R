@@ -81,13 +81,17 @@ centered_apply <- function(object, new, v) {
     mean_at <- values[, ncol(values)]
     values <- values[, seq_len(ncol(v)), drop = FALSE]
   }
-  # How much of mu is in each column of V: functions of a sketch are sums over
-  # the landmarks as they are.
-  mass <- if (is.null(object$sample$sketch)) colSums(v) else numeric(ncol(v))
+  mass <- center_mass(object, v)
   down <- drop(crossprod(v, object$at)) - object$norm2 * mass
   scores <- values - outer(mean_at, mass) - rep(down, each = new$m)
   dimnames(scores) <- list(new$names, colnames(v))
   list(scores = scores, mean_at = mean_at)
+}
+
+# How much of mu is in each column of V: functions of a sketch are sums over the
+# landmarks as they are.
+center_mass <- function(object, v) {
+  if (is.null(object$sample$sketch)) colSums(v) else numeric(ncol(v))
 }
 
 # L^c of some of the new points, whose mean embedding is `at`.

@@ -178,10 +178,6 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
 # What each of d variables is centered by.
 read_centers <- function(center, d) {
   if (!is_plain_list(center)) {
-    if (inherits(center, "kme") && d > 1L) {
-      stop_input("'center' must be an estimator or a list of one for each of ",
-                 "the ", d, " variables, not one fit")
-    }
     return(rep(list(read_center(center)), d))
   }
   if (length(center) != d) {
@@ -197,14 +193,7 @@ check_operator <- function(variables, ncomp) {
     stop_input("'", variables[[1L]]$name, "' must have at least 2 rows, not ",
                n)
   }
-  for (variable in variables) {
-    if (!is_definite(variable$sample$kernel)) {
-      stop_input(
-        "'", variable$name, "' must have a positive definite kernel, not ",
-        "kernel_energy(), which is for tests of plain kernel means only"
-      )
-    }
-  }
+  for (variable in variables) check_definite(variable$sample$kernel)
   if (!is.null(ncomp) && length(variables) > 2L) {
     stop_input("'ncomp' must be NULL for more than two variables, whose ",
                "tensor has no spectrum")
@@ -243,10 +232,7 @@ keep_centered <- function(variables, samples) {
 
 # The variables of a fit under other names.
 name_variables <- function(variables, names) {
-  stats::setNames(Map(\(variable, name) {
-    variable$name <- name
-    variable
-  }, variables, names), names)
+  stats::setNames(Map(replace, variables, "name", names), names)
 }
 
 new_kme_cov <- function(fit, estimator, ncomp, arguments, several) {
@@ -270,12 +256,9 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   check_dots(...)
   type <- take(type, choice("scores", "value"))
   d <- length(object$variables)
-  if (!missing(side) && (type == "value" || d == 1L)) {
-    stop_input("'side' must not be given but for scores of two variables")
-  }
   if (type == "value") {
-    if (!is.null(ncomp)) {
-      stop_input("'ncomp' must be NULL for type = \"value\"")
+    if (!is.null(ncomp) || !missing(side)) {
+      stop_input("'ncomp' and 'side' must not be given for type = \"value\"")
     }
     return(operator_value(object, newdata))
   }
@@ -286,7 +269,7 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   side <- take(side, choice("left", "right"))
   v <- if (d == 1L) object$vectors else object[[side]]
   v <- v[, leading_components(ncomp, ncol(v)), drop = FALSE]
-  number <- match(side, c("left", "right"))
+  number <- if (d == 2L && side == "right") 2L else 1L
   variable <- object$variables[[number]]
   if (!missing(newdata)) {
     new <- read_values(object, newdata, number)[[1L]]
@@ -319,7 +302,7 @@ operator_value <- function(object, newdata) {
   rows <- vapply(new, `[[`, 1L, "m")
   if (any(rows != rows[1L])) {
     stop_input("'newdata' must have as many rows for each variable, not ",
-               paste(rows, collapse = " and "))
+               toString(rows))
   }
   value <- if (!is.null(sample$sketch)) {
     sketch_operator_at(object, variables, new)
@@ -405,29 +388,17 @@ fit_request.kme_cov <- function(x, changes) {
     changes <- side_kernels(changes, variables)
   }
   changes <- change_kernels(changes, variables, x$several)
-  sides <- if (x$several) rep("x", length(variables)) else
-    c("x", "y")[seq_along(variables)]
+  sides <- if (x$several) "x" else c("x", "y")[seq_along(variables)]
   kernels <- paste0("kernel_", sides)
   # In other units bandwidths are others.
   rescale <- "scale" %in% names(changes)
-  inputs <- Map(variable_input, variables,
-                rescale | kernels %in% names(changes))
-  fitted <- lapply(variables, variable_kernel)
-  if (x$several) {
-    inputs <- list(inputs)
-    fitted <- list(fitted)
-    sides <- sides[1L]
-    kernels <- kernels[1L]
-  }
+  each <- \(values) if (x$several) list(values) else values
+  inputs <- each(Map(variable_input, variables,
+                     rescale | kernels %in% names(changes)))
+  fitted <- each(lapply(variables, variable_kernel))
   same <- !sides %in% names(changes)
   arguments[sides[same]] <- inputs[same]
   if (!rescale) arguments[kernels[same]] <- fitted[same]
-  for (l in if (!x$several) which(!same)) {
-    new <- changes[[sides[l]]]
-    arguments[kernels[l]] <- list(if (!has_own_kernel(new)) {
-      kernel_for(new, arguments[[kernels[l]]], variables[[l]]$sample)
-    })
-  }
   kept <- setdiff(c("kernel_x", "kernel_y", "scale"), names(changes))
   structure(change_request(arguments, changes),
             kept = if (!moved) c(kept, character()))
@@ -454,13 +425,10 @@ most_kernels_shown <- 3L
 describe_kernels <- function(object) {
   labels <- names(object$variables)
   lines <- unlist(Map(variable_lines, object$variables, labels))
-  more <- length(lines) - most_kernels_shown
   notes <- lapply(object$variables, \(variable) sample_note(variable$sample))
   c(utils::head(lines, most_kernels_shown),
-    if (more > 0L) paste0("... (", more, " more, in the field 'variables')"),
-    if (length(notes) == 1L) notes[[1L]] else
-      paste0(rep(labels, lengths(notes)), ": ", unlist(notes),
-             recycle0 = TRUE))
+    if (length(lines) > most_kernels_shown) "...",
+    paste0(rep(labels, lengths(notes)), ": ", unlist(notes), recycle0 = TRUE))
 }
 
 # What features are centered by: NULL for their averages.
@@ -497,9 +465,8 @@ covariance_shares <- function(x) {
   structure(
     data.frame(value = x$values, share = share, cumulative = cumsum(share),
                row.names = colnames(if (one) x$vectors else x$left)),
-    title = paste(if (one) "Eigenvalues and their share of the trace," else
-      "Singular values and their squares' share of the squared norm,",
-      format_number(if (one) x$trace else x$norm2))
+    title = if (one) "Eigenvalues and their share of the trace" else
+      "Singular values and their squares' share of the squared norm"
   )
 }
 
@@ -538,7 +505,6 @@ fit_sample_of.kme_cov <- function(x) {
   sample
 }
 
-
 fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
                                 name = NULL, labels = NULL) {
   type <- check_type(
@@ -557,26 +523,14 @@ fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
                "spectrum")
   }
   switch(type,
-    spectrum = picture_values(object),
+    spectrum = picture_sequence(
+      cov_title(object), object$values,
+      if (length(object$variables) == 1L) "eigenvalue" else "singular value"
+    ),
     selection = picture_selection(object),
     scores = picture_operator(object, groups, name, labels),
-    weights = {
-      # Of a sketch an error.
-      coef(object)
-      picture_weights(object, cov_title(object))
-    }
+    weights = picture_weights(object, cov_title(object))
   )
-}
-
-picture_values <- function(object) {
-  one <- length(object$variables) == 1L
-  picture <- picture_sequence(
-    cov_title(object), object$values,
-    if (one) "eigenvalue" else "singular value"
-  )
-  picture$layers <- c(list(across_layer(h = 0)), picture$layers)
-  picture$ylim <- range(0, object$values)
-  picture
 }
 
 picture_operator <- function(object, groups, name, words) {
@@ -589,9 +543,8 @@ picture_operator <- function(object, groups, name, words) {
                    right = predict(object, ncomp = 1L, side = "right")[, 1L])
     labels <- paste0(names(object$variables), ", first singular function")
   }
-  picture_scores(paste("Scores:", tolower(sub(" [(].*", "",
-                                              cov_title(object)))),
-                 shown, groups, labels, name, words, if (one) 1)
+  picture_scores(cov_title(object), shown, groups, labels, name, words,
+                 if (one) 1)
 }
 
 # --- Of sketches --------------------------------------------------------------

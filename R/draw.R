@@ -101,8 +101,6 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #' @param legend `TRUE` for a legend in the right margin, `FALSE` for none, or a
 #'   place inside as in [legend()], such as `"topright"`.
 #' @param npcs Number of components of a spectrum.
-#' @param type `"barplot"` or `"lines"`.
-#' @param main The title.
 #' @return What was drawn, invisibly: a data frame, or `list(x, y, z)` as of
 #'   [contour()]; a list of these for several figures; for `autoplot()` an
 #'   object of class `ggplot`.
@@ -145,10 +143,6 @@ ask_picture <- function(object, dots, groups) {
   }
   ours <- names(dots) %in% known
   picture <- do.call("fit_picture", c(list(object), dots[ours]), quote = TRUE)
-  drawn <- lapply(c(list(picture), picture$panels), `[[`, "layers")
-  kinds <- vapply(unlist(drawn, FALSE), `[[`, "", "kind")
-  stray <- intersect(names(dots)[!ours], contour_words)
-  if (length(stray) && !"contour" %in% kinds) stop_unused(stray, known)
   list(picture = picture, graphics = dots[!ours])
 }
 
@@ -205,10 +199,7 @@ padded_range <- function(x) {
   range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)
 }
 
-axis_names <- function(x) {
-  if (!is.null(colnames(x))) colnames(x) else
-    if (ncol(x) == 1L) "x" else c("x[1]", "x[2]")
-}
+axis_names <- \(x) colnames(named_columns(x))
 
 # --- Colors and symbols ------------------------------------------------------
 
@@ -225,11 +216,6 @@ level_pch <- \(count) rep_len(level_symbols, count)
 
 accent <- "#D55E00"
 
-blues <- function(value) {
-  list(limits = range(value),
-       colors = hcl.colors(64, "Blues 3", rev = TRUE))
-}
-
 # Blue where the first sample is denser, red where the second is.
 diverging <- function(value) {
   most <- max(abs(value), .Machine$double.xmin, na.rm = TRUE)
@@ -239,33 +225,21 @@ diverging <- function(value) {
 
 # The color of each of the numbers.
 color_of <- function(value, fill) {
-  width <- diff(fill$limits)
-  share <- if (width > 0) (value - fill$limits[1L]) / width else 0.5 + 0 * value
-  last <- length(fill$colors) - 1L
-  fill$colors[1L + round(last * pmin(pmax(share, 0), 1))]
+  share <- (value - fill$limits[1L]) / diff(fill$limits)
+  fill$colors[1L + round((length(fill$colors) - 1L) * share)]
 }
 
 # The colors of measured groups, with round numbers for the bar.
 measured_fill <- function(values, title = NULL) {
-  at <- pretty(values, 4L)
-  labels <- format(at)
-  limits <- range(as.numeric(values))
-  at <- as.numeric(at)
-  inside <- at >= limits[1L] & at <= limits[2L]
-  if (!any(inside)) {
-    # Equal ones, to the digits of round numbers.
-    at <- limits[1L]
-    labels <- format(min(values), digits = 3L)
-    inside <- TRUE
-  }
-  list(limits = limits, colors = hcl.colors(64, "viridis"), title = title,
-       at = at[inside], labels = trimws(labels)[inside])
+  round <- pretty(values, 4L)
+  at <- as.numeric(round)
+  list(limits = range(at), colors = hcl.colors(64, "viridis"), title = title,
+       at = at, labels = trimws(format(round)))
 }
 
 # A color with three parts of white.
 tint <- function(color) {
-  mixed <- (grDevices::col2rgb(color) + 3 * 255) / 4
-  grDevices::rgb(t(mixed), maxColorValue = 255)
+  grDevices::adjustcolor(color, 1, 0.25, 0.25, 0.25, c(0.75, 0.75, 0.75, 0))
 }
 
 # --- Legends ---------------------------------------------------------------
@@ -295,8 +269,8 @@ points_layer <- function(x, group = NULL, fill = NULL,
   n <- nrow(x)
   shown <- order((0.618034 * seq_len(n)) %% 1)
   shown <- shown[seq_len(min(n, most_points_drawn))]
-  levels <- if (is.factor(group)) as.integer(group)
-  value <- if (!is.factor(group) && !is.null(group)) as.numeric(group)
+  levels <- if (is.factor(group)) group
+  value <- if (is.null(levels) && !is.null(group)) as.numeric(group)
   pch <- 21L
   if (!is.null(value)) color <- color_of(value, fill)
   if (!is.null(levels)) {
@@ -305,8 +279,8 @@ points_layer <- function(x, group = NULL, fill = NULL,
   }
   layer <- new_layer(
     "points", x = unname(x[, 1L]), y = unname(x[, 2L]),
-    level = if (!is.null(levels)) group, main = main, pch = pch, bg = color,
-    col = "white", cex = if (length(shown) > 300) 0.6 else 0.9, lwd = 0.6
+    level = levels, main = main, pch = pch, bg = color, col = "white",
+    cex = if (length(shown) > 300) 0.6 else 0.9, lwd = 0.6
   )
   if (thin) layer$style[c("pch", "col", "cex")] <- list(20L, color, 0.4)
   layer$data$value <- value
@@ -328,24 +302,22 @@ mark_layer <- function(x, y, level, color = accent, pch = 21L) {
 }
 
 # Bars from `lower` to `upper`, and of one standard error to either side.
-span_layer <- function(x, lower, upper) {
+span_layer <- function(x, lower, upper, main = FALSE) {
   new_layer("line", x = as.vector(rbind(x, x, NA)),
-            y = as.vector(rbind(lower, upper, NA)), col = "grey65")
+            y = as.vector(rbind(lower, upper, NA)), col = "grey65", main = main)
 }
 error_layer <- function(x, y, se) span_layer(x, y - se, y + se)
 
-# The values of `at` on a grid of n x n points, list(x, y, z); `axes` are the
-# two grids, or points that they are to cover.
-surface_of <- function(at, axes, n) {
+# The values of `at` on a grid of n x n points that covers the points,
+# list(x, y, z).
+surface_of <- function(at, points, n) {
   check_memory(n, n, "take a smaller 'n'", copies = 16, what = "a grid")
-  if (!is.list(axes)) {
-    axes <- lapply(1:2, \(j) {
-      ends <- padded_range(axes[, j])
-      seq(ends[1L], ends[2L], length.out = n)
-    })
-  }
-  z <- at(as.matrix(expand.grid(unname(axes))))
-  list(x = axes[[1L]], y = axes[[2L]], z = matrix(z, length(axes[[1L]])))
+  axes <- lapply(1:2, \(j) {
+    ends <- padded_range(points[, j])
+    seq(ends[1L], ends[2L], length.out = n)
+  })
+  z <- at(as.matrix(expand.grid(axes)))
+  list(x = axes[[1L]], y = axes[[2L]], z = matrix(z, n))
 }
 
 # The image of a surface under its contours.
@@ -362,16 +334,14 @@ surface_layers <- function(surface, fill) {
 }
 
 # The points xy, two named columns, in their groups, with words at them.
-# lines_at: where dotted lines cross.
+# zero: the axes on which a dotted line stands at 0.
 groups_picture <- function(title, xy, groups, labels, value,
-                           lines_at = c(NA, NA), name = NULL, words = NULL,
+                           zero = c("v", "h"), name = NULL, words = NULL,
                            asp = 1, ...) {
-  dotted <- list(
-    if (!is.na(lines_at[1L])) across_layer(v = lines_at[1L], col = "grey60",
-                                           lty = 3),
-    if (!is.na(lines_at[2L])) across_layer(h = lines_at[2L], col = "grey60",
-                                           lty = 3)
-  )
+  dotted <- lapply(zero, \(axis) {
+    do.call(across_layer, c(stats::setNames(list(0), axis), col = "grey60",
+                            lty = 3))
+  })
   fill <- if (!is.null(groups) && !is.factor(groups)) {
     measured_fill(groups, name)
   }
@@ -392,13 +362,11 @@ groups_picture <- function(title, xy, groups, labels, value,
 
 # Values in their order, such as a spectrum.
 picture_sequence <- function(title, y, name, x = seq_along(y)) {
-  few <- length(y) <= 200L
   new_picture(
     title, "index", name,
     list(new_layer("line", x = x, y = y),
-         new_layer("points", x = x, y = y, main = TRUE,
-                   pch = 20, bg = "black",
-                   col = "black", cex = if (few) 1 else 0.5)),
+         new_layer("points", x = x, y = y, main = TRUE, pch = 20, bg = "black",
+                   col = "black", cex = 0.7)),
     y, whole = "x"
   )
 }
@@ -450,14 +418,13 @@ draw_picture <- function(picture, dots = list(), legend = TRUE) {
   invisible(picture$value)
 }
 
-contour_words <- c("levels", "nlevels", "labels", "labcex", "drawlabels",
-                   "method", "vfont")
 layer_words <- c(
   "bg", "border", "cex", "col", "lend", "ljoin", "lmitre", "lty", "lwd", "pch",
-  "density", "angle", contour_words
+  "density", "angle", "levels", "nlevels", "labels", "labcex", "drawlabels",
+  "method", "vfont"
 )
-frame_words <- c("title", "sub", "xlab", "ylab", "xlim", "ylim", "log", "asp",
-                 "axes", "ann", "frame.plot")
+frame_words <- c("title", "xlab", "ylab", "xlim", "ylim", "log", "asp", "axes",
+                 "ann")
 
 draw_panel <- function(picture, dots, legend) {
   names(dots)[names(dots) == "main"] <- "title"
@@ -491,7 +458,7 @@ draw_panel <- function(picture, dots, legend) {
   for (layer in picture$layers) {
     draw_layer(layer, if (isTRUE(layer$main)) style else list())
   }
-  if (!isFALSE(picture$axes) && !isFALSE(picture$frame.plot)) graphics::box()
+  if (!isFALSE(picture$axes)) graphics::box()
   if (!is.null(key)) {
     pin <- graphics::par("pin")
     draw_key(key, if (key$outside) c(1 + 0.1 / pin[1L], 0) else 0.02)
@@ -543,15 +510,9 @@ wrapped <- function(text, width, cex, font = 1) {
 }
 
 # The labels of numbers, with digits enough to tell them apart.
-tick_labels <- function(at) {
-  for (digits in 7:15) {
-    labels <- format(at, digits = digits, trim = TRUE)
-    if (!anyDuplicated(labels[!is.na(at)])) break
-  }
-  labels
-}
+tick_labels <- \(at) format(at, digits = 15L, trim = TRUE)
 
-# list(at, labels, tick, named: are these the names of something?) of a side.
+# list(at, labels, named: are these the names of something?) of a side.
 axis_ticks <- function(picture, side) {
   ticks <- picture[[c("ticks", "ticks_y")[side]]]
   if (!is.null(ticks)) {
@@ -560,7 +521,7 @@ axis_ticks <- function(picture, side) {
   at <- graphics::axTicks(side)
   whole <- at == round(at)
   if (c("x", "y")[side] %in% picture$whole && any(whole)) at <- at[whole]
-  list(at = at, labels = tick_labels(at), tick = TRUE, named = FALSE)
+  list(at = at, labels = tick_labels(at), named = FALSE)
 }
 
 # What stands in the margins, and the lines that these need: list(labels, at:
@@ -605,7 +566,7 @@ measure_frame <- function(picture, key) {
 draw_frame <- function(picture, frame) {
   for (side in if (!isFALSE(picture$axes)) 1:2) {
     ticks <- frame$ticks[[side]]
-    graphics::axis(side, ticks$at, ticks$labels, tick = isTRUE(ticks$tick),
+    graphics::axis(side, ticks$at, ticks$labels, tick = !ticks$named,
                    las = if (frame$turned[side]) 2 else 0,
                    cex.axis = frame$size[side])
   }
@@ -615,7 +576,6 @@ draw_frame <- function(picture, frame) {
   graphics::title(xlab = frame$labels[[1L]], line = frame$at[1L])
   graphics::title(ylab = frame$labels[[2L]], line = frame$at[2L])
   graphics::title(frame$title, line = frame$note + 0.6, adj = 0)
-  graphics::title(sub = picture$sub)
   note <- picture$note
   if (!is.null(note)) {
     graphics::mtext(note$text, 3, 0.4, adj = 0, col = note$color,
@@ -651,7 +611,7 @@ fit_key <- function(picture, asked, legend) {
   if (is.null(key)) {
     return(NULL)
   }
-  outside <- isTRUE(legend) || identical(legend, "outside")
+  outside <- isTRUE(legend)
   most <- graphics::par("fin") *
     if (length(picture$layers)) c(0.4, 0.6) else 0.9
   cex <- 0.9 * graphics::par("cex.lab")
@@ -696,13 +656,9 @@ draw_layer <- function(layer, asked) {
   data <- layer$data
   style <- utils::modifyList(layer$style, asked)
   add <- \(f, ...) do.call(f, c(list(...), style))
-  last <- length(data$x)
   switch(layer$kind,
     points = draw_points(layer, asked),
     line = add(graphics::lines, data$x, data$y),
-    spikes = add(graphics::lines, data$x, data$y, type = "h"),
-    area = add(graphics::polygon, data$x[c(1L, seq_len(last), last)],
-               c(0, data$y, 0), border = NA),
     ribbon = add(graphics::polygon, c(data$x, rev(data$x)),
                  c(data$y0, rev(data$y1)), border = NA),
     bars = add(graphics::rect, data$x0, data$y0, data$x1, data$y1),

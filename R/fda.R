@@ -220,14 +220,13 @@ check_prior <- function(prior, counts) {
 #' @param object A fit.
 #' @param newdata New points, as for [predict.kme()]. Without it, the points of
 #'   the sample: in the fit, not left out.
-#' @param dimen Number of axes to be used, all by default.
 #' @param type `"all"`, or the classes or posterior probabilities alone.
 #' @return `predict()` returns `list(class, posterior, x)` as for
 #'   [MASS::lda()], `x` the scores; or one of the first two.
 #' @export
 predict.kme_fda <- function(object, newdata,
                             type = c("all", "class", "probability"), ...,
-                            prior = object$prior, dimen) {
+                            prior = object$prior) {
   check_dots(...)
   type <- take(type, choice("all", "class", "probability"))
   prior <- check_prior(prior, object$counts)
@@ -237,17 +236,13 @@ predict.kme_fda <- function(object, newdata,
                "the fit, whose posteriors it multiplies; update(object, ",
                "prior = ) fits with another")
   }
-  axes <- ncol(object$scaling)
-  if (!missing(dimen)) axes <- min(axes, take(dimen, count()))
   scores <- if (missing(newdata)) {
     sample_scores(object)
   } else {
     fda_scores(object, sample_newdata(object$sample, newdata, object$terms))
   }
-  scores <- scores[, seq_len(axes), drop = FALSE]
-  distance <- fda_distance(scores,
-                           object$means[, seq_len(axes), drop = FALSE])
-  said <- fda_classes(distance, object, prior, object$lev)
+  said <- fda_classes(fda_distance(scores, object$means), object, prior,
+                      object$lev)
   switch(type, all = c(said, list(x = scores)), class = said$class,
          probability = said$posterior)
 }
@@ -255,10 +250,7 @@ predict.kme_fda <- function(object, newdata,
 fda_scores <- function(object, new) {
   alpha <- object$scaling
   raw <- sample_at(object$sample, new, alpha)
-  if (!all(is.finite(raw))) {
-    stop_kernmean("numeric",
-                  "scores overflow; rescale the columns of 'newdata'")
-  }
+  check_result(raw, "a score", "'newdata'")
   lost <- sum(rowSums(raw != 0) == 0)
   if (lost > 0L) {
     warn_kernmean(
@@ -310,21 +302,17 @@ fit_lines.kme_fda <- function(x, digits) {
     shorten(paste0(names(x$counts), " (", x$counts, ")"))
   )
   share <- x$svd^2 / sum(x$svd^2)
-  times <- if (!is.null(x$ridges)) x$ridges$factor[x$ridges$chosen] else 1
   tried <- c(bandwidths = nrow(x$bandwidths), ridges = nrow(x$ridges))
   weighted <- prior_error(x)
   c(
     "Kernel Fisher discriminants", strwrap(classes, 80L, exdent = 2L),
     kernel_lines(x$kernel), sample_note(x$sample),
     paste0("ridge ", format_number(x$ridge, digits), " (", if (
-      is.null(x$intensity)) "given" else paste0(
-        if (times != 1) paste(times, "times that of "),
-        "shrinkage, intensity = ", format_number(x$intensity, digits)
+      is.null(x$intensity)) "given" else paste(
+        "shrinkage, intensity =", format_number(x$intensity, digits)
       ), ")"),
-    if (length(share) == 1L) "1 axis" else paste0(
-      length(share), " axes, shares of the trace ",
-      shorten(format_number(share, digits), 5L)
-    ),
+    paste("axes, shares of the trace:",
+          shorten(format_number(share, digits), 5L)),
     if (is.null(x$loo)) {
       "no leave-one-out error: a sketch keeps sums, not rows"
     } else {
@@ -397,35 +385,23 @@ fit_values.kme_fda <- function(x, newdata = NULL) {
              prefixed(said$x, "."), check.names = FALSE)
 }
 
-fit_picture.kme_fda <- function(object, type = NULL, n = 100, newdata = NULL,
-                                xlim = NULL, ylim = NULL) {
-  sample <- object$sample
-  plane <- identical(axes_of(sample), 2L)
+fit_picture.kme_fda <- function(object, type = NULL, n = 100, newdata = NULL) {
+  plane <- identical(axes_of(object$sample), 2L)
   type <- check_type(type, c("regions", "scores", "calibration"),
                      if (plane) "regions" else "scores")
-  if (type == "calibration") {
-    if (!is.null(newdata) || !missing(n)) {
-      stop_input("'", if (is.null(newdata)) "n" else "newdata", "' must not ",
-                 "be given for type = \"calibration\", which is of the ",
-                 "points of the fit, left out one by one")
-    }
-    if (is.null(object$loo)) {
-      stop_input("'type' must not be \"calibration\" for a fit of a sketch, ",
-                 "which leaves no rows out")
-    }
-    return(picture_calibration(object$loo$posterior, object$grouping,
-                               "Kernel Fisher discriminants"))
-  }
-  if (type == "scores") {
-    picture <- picture_discriminants(object, newdata)
-    if (!is.null(xlim)) picture$xlim <- xlim
-    if (!is.null(ylim)) picture$ylim <- ylim
-    return(picture)
-  }
-  if (!plane) {
+  if (type == "regions" && !plane) {
     stop_input("'type' must not be \"regions\" unless the fit has two columns")
   }
-  picture_regions(object, take(n, count(2L)), newdata, list(xlim, ylim))
+  if (type == "calibration" && (is.null(object$loo) || !is.null(newdata))) {
+    stop_input("'type' must not be \"calibration\" for a sketch or with ",
+               "'newdata': it is of the points of the fit, left out one by one")
+  }
+  switch(type,
+    regions = picture_regions(object, take(n, count(2L)), newdata),
+    scores = picture_discriminants(object, newdata),
+    calibration = picture_calibration(object$loo$posterior, object$grouping,
+                                      "Kernel Fisher discriminants")
+  )
 }
 
 fda_title <- function(object) {
@@ -434,21 +410,19 @@ fda_title <- function(object) {
   })
 }
 
-picture_regions <- function(object, n, newdata, limits) {
+picture_regions <- function(object, n, newdata) {
   points <- if (is.null(newdata)) known_rows(object$sample) else
     unscale_points(object$kernel, sample_newdata(object$sample, newdata,
                                                  object$terms)$z)
   x <- rbind(unname(sample_raw(object$sample)), unname(points))
-  axes <- lapply(1:2, \(j) {
-    ends <- if (is.null(limits[[j]])) padded_range(x[, j]) else limits[[j]]
-    seq(min(ends), max(ends), length.out = n)
-  })
   values_at <- \(z) {
     scores <- fda_scores(object, raw_points(object$sample, z))
     fda_values(fda_distance(scores, object$means), object$sigma2, object$prior)
   }
-  value <- matrix(surface_of(values_at, axes, n)$z, n^2)
+  surface <- surface_of(values_at, x, n)
+  value <- matrix(surface$z, n^2)
   best <- max.col(value, "first")
+  surface$z <- matrix(best, n)
   labels <- names(object$counts)
   # A class without points keeps its color, and its place in the legend.
   group <- if (is.null(newdata) && nrow(points)) {
@@ -456,33 +430,28 @@ picture_regions <- function(object, n, newdata, limits) {
   }
   classes <- length(labels)
   names <- axis_names(sample_raw(object$sample))
-  z <- matrix(best, n, n)
   borders <- lapply(utils::combn(classes, 2L, simplify = FALSE), \(pair) {
-    border_layer(axes, value, pair, values_at)
+    border_layer(surface, value, pair, values_at)
   })
   new_picture(
     fda_title(object), names[1L], names[2L],
-    c(list(new_layer("image", x = axes[[1L]], y = axes[[2L]], z = z,
-                     zlim = c(0.5, classes + 0.5),
-                     col = tint(level_colors(classes)),
-                     level = factor(labels[best], labels))),
-      borders, if (nrow(points)) list(points_layer(
-        points, group, color = "grey20", main = TRUE
-      ))),
-    list(x = axes[[1L]], y = axes[[2L]], z = z),
-    xlim = range(axes[[1L]]), ylim = range(axes[[2L]]), flush = TRUE,
-    key = level_entries(labels)
+    c(list(do.call(new_layer, c("image", surface, list(
+      zlim = c(0.5, classes + 0.5), col = tint(level_colors(classes)),
+      level = factor(labels[best], labels)
+    )))), borders, if (nrow(points)) list(points_layer(
+      points, group, color = "grey20", main = TRUE
+    ))), surface, flush = TRUE, key = level_entries(labels)
   )
 }
 
 # The line where two classes meet, as far as no other class is ahead there.
-border_layer <- function(axes, value, pair, values_at) {
+border_layer <- function(surface, value, pair, values_at) {
   ahead <- value[, pair[1L]] - value[, pair[2L]]
   if (!all(is.finite(ahead)) || all(ahead == ahead[1L])) {
     return(NULL)
   }
-  lines <- grDevices::contourLines(axes[[1L]], axes[[2L]],
-                                   matrix(ahead, length(axes[[1L]])),
+  lines <- grDevices::contourLines(surface$x, surface$y,
+                                   matrix(ahead, length(surface$x)),
                                    levels = 0)
   line <- do.call(rbind, lapply(lines, \(line) {
     there <- values_at(cbind(line$x, line$y))
@@ -495,65 +464,47 @@ border_layer <- function(axes, value, pair, values_at) {
   }
 }
 
+# The scores on two axes; of one axis a histogram. Of a sketch no scores are
+# known, but their means.
 picture_discriminants <- function(object, newdata) {
   labels <- names(object$counts)
-  # Of a sketch no scores are known, but their means.
   bare <- is.null(newdata) && is.null(object$scores)
   said <- if (!is.null(newdata)) {
     predict(object, newdata)
   } else if (bare) {
-    list(x = object$means, class = factor(labels, object$lev))
+    list(x = object$means, class = labels)
   } else {
     list(x = object$scores, class = object$grouping)
   }
-  value <- data.frame(said$x, class = said$class)
-  if (ncol(said$x) > 1L) {
-    return(groups_picture(fda_title(object), said$x[, 1:2],
-                          factor(said$class, labels), c("LD1", "LD2"), value))
+  class <- factor(said$class, labels)
+  value <- data.frame(said$x, class)
+  plane <- ncol(said$x) > 1L
+  if (plane || bare) {
+    xy <- cbind(said$x, class = class)[, 1:2]
+    return(groups_picture(fda_title(object), xy, class, colnames(xy), value,
+                          zero = c("v", if (plane) "h"), asp = if (plane) 1,
+                          whole = if (!plane) "y"))
   }
   colors <- level_colors(length(labels))
-  if (bare) {
-    # The normal curves of the classes, times their prior probabilities.
-    sd <- sqrt(object$sigma2)
-    ends <- range(object$means) + c(-3, 3) * sd
-    x <- seq(ends[1L], ends[2L], length.out = 401L)
-    y <- stats::dnorm(outer(x, object$means[, 1L], `-`), sd = sd) *
-      rep(object$prior, each = length(x))
-    top <- max(y)
-    layers <- lapply(seq_along(labels), \(c) {
-      new_layer("line", x = x, y = y[, c], level = labels[c], col = colors[c],
-                lwd = 2)
-    })
-  } else {
-    # Bars of the classes one above the other, on the same breaks.
-    score <- value$LD1
-    breaks <- pretty(score, max(10, min(40, 2 * sqrt(length(score)))))
-    ends <- range(breaks)
-    counts <- rbind(vapply(labels, \(label) {
-      graphics::hist(score[value$class == label], breaks, plot = FALSE)$counts
-    }, integer(length(breaks) - 1L), USE.NAMES = FALSE))
-    above <- t(apply(counts, 1L, cumsum))
-    top <- 1.05 * max(above)
-    layers <- lapply(seq_along(labels), \(c) {
-      shown <- which(counts[, c] > 0)
-      new_layer("bars", x0 = breaks[shown], x1 = breaks[shown + 1L],
-                y0 = (above - counts)[shown, c], y1 = above[shown, c],
-                col = colors[c], border = "white", level = labels[c])
-    })
-    layers <- c(layers, list(across_layer(h = 0, col = "black", lty = 1)))
-  }
+  # Bars of the classes one above the other, on the same breaks.
+  score <- value$LD1
+  breaks <- pretty(score, max(10, min(40, 2 * sqrt(length(score)))))
+  counts <- unname(table(cut(score, breaks, include.lowest = TRUE), class))
+  above <- t(apply(counts, 1L, cumsum))
+  bars <- lapply(seq_along(labels), \(c) {
+    new_layer("bars", x0 = breaks[-length(breaks)], x1 = breaks[-1L],
+              y0 = above[, c] - counts[, c], y1 = above[, c],
+              col = colors[c], border = "white", level = labels[c])
+  })
   # Where the class changes along the only axis.
-  at <- seq(ends[1L], ends[2L], length.out = 2001L)
+  at <- seq(breaks[1L], max(breaks), length.out = 2001L)
   best <- max.col(fda_values(fda_distance(matrix(at), object$means),
                              object$sigma2, object$prior), "first")
   step <- which(diff(best) != 0)
-  changes <- (at[step] + at[step + 1L]) / 2
   new_picture(
-    fda_title(object), "LD1", if (bare) "prior times density" else "points",
-    c(layers, list(if (length(changes)) across_layer(v = changes,
-                                                     col = "black"))),
-    value, xlim = ends, ylim = c(0, top), whole = if (!bare) "y",
-    key = if (bare) key_entries(labels, colors, "line", lwd = 2) else
-      level_entries(labels, "box")
+    fda_title(object), "LD1", "points",
+    c(bars, list(across_layer(h = 0, col = "black", lty = 1),
+                 if (length(step)) across_layer(v = at[step], col = "black"))),
+    value, whole = "y", key = level_entries(labels, "box")
   )
 }

@@ -126,10 +126,10 @@ witness_curve <- function(x, at, group, denser, n, title, span = NULL) {
   new_picture(
     title, axis_names(x), "witness",
     c(list(
-      new_layer("area", x = z, y = pmax(value, 0), col = colors[1L],
-                level = denser[1L]),
-      new_layer("area", x = z, y = pmin(value, 0), col = colors[2L],
-                level = denser[2L]),
+      new_layer("ribbon", x = z, y0 = 0 * z, y1 = pmax(value, 0),
+                col = colors[1L], level = denser[1L]),
+      new_layer("ribbon", x = z, y0 = 0 * z, y1 = pmin(value, 0),
+                col = colors[2L], level = denser[2L]),
       new_layer("line", x = z, y = value, lwd = 2, main = TRUE),
       across_layer(h = 0)
     ), unname(rugs)),

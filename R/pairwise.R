@@ -552,7 +552,7 @@ picture_pairs <- function(x) {
   diag(shown) <- NA
   fill <- measured_fill(c(0, if (any(distance > 0)) max(distance) else 1),
                         "distance")
-  fill$colors <- blues(0)$colors
+  fill$colors <- hcl.colors(64, "Blues 3", rev = TRUE)
   # The first group is on top.
   at <- seq_len(count)
   cells <- which(!is.na(shown), arr.ind = TRUE)

@@ -109,12 +109,6 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
   sample <- read_sample(x, asked$kernel, default = center_kernel(asked$center),
                         scale = asked$scale)
   centered <- centered_sample(sample, asked$center)
-  most <- length(centered$at)
-  if (!is.null(asked$ncomp) && asked$ncomp > most) {
-    stop_input("'ncomp' must be at most ", most, ", the number of ",
-               if (is.null(sample$root)) "points" else "landmarks", ", not ",
-               asked$ncomp)
-  }
   components <- pca_components(sample, centered, asked$ncomp, asked$covariance)
   new_kme_pca(components, centered, asked$covariance, stored(asked))
 }
@@ -277,21 +271,17 @@ fit_facts.kme_pca <- function(x) {
 
 fit_rows.kme_pca <- function(x, matrix = "u", ...) {
   check_dots(...)
-  words <- c("u", "x", "samples", "scores", "v", "rotation", "loadings",
-             "variables", "d", "eigenvalues", "pcs")
-  switch(take(matrix, choice(words)),
-    u = , x = , samples = , scores = long_frame(x$sample, sample_scores(x)),
-    v = , rotation = , loadings = , variables = long_frame(x$sample, x$vectors),
-    share_frame(c("PC", "std.dev"), component_deviations(x),
-                variance_shares(x))
+  switch(take(matrix, choice("u", "v", "d")),
+    u = long_frame(x$sample, sample_scores(x)),
+    v = long_frame(x$sample, x$vectors),
+    d = share_frame(c("PC", "std.dev"), component_deviations(x),
+                    variance_shares(x))
   )
 }
 
 fit_values.kme_pca <- function(x, newdata = NULL) {
-  prefixed(if (is.null(newdata)) sample_scores(x) else predict(x, newdata),
-           ".fitted")
+  prefixed(predict(x, newdata), ".fitted")
 }
-
 
 #' @rdname kme_pca
 #' @param object A fit.
@@ -299,10 +289,10 @@ fit_values.kme_pca <- function(x, newdata = NULL) {
 #'   both have names; for a fit on [as_gram()] the m by n kernel values of new
 #'   points and the sample; without it, the scores of the sample.
 #' @export
-predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
+predict.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...) {
   check_dots(...)
   kept <- leading_components(ncomp, ncol(object$vectors))
-  if (missing(newdata)) {
+  if (is.null(newdata)) {
     return(sample_scores(object)[, kept, drop = FALSE])
   }
   new <- sample_newdata(object$sample, newdata, object$terms)
@@ -311,17 +301,15 @@ predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
 
 # The scores of the sample, which a sketch does not have.
 sample_scores <- function(object) {
-  if (is.null(object$scores)) need_newdata()
+  check_rows_kept(object$sample)
   object$scores
 }
 
 check_rows_kept <- function(sample) {
-  if (!is.null(sample$sketch)) need_newdata()
-}
-
-need_newdata <- function() {
-  stop_input("'newdata' must be given: the fit is to a sketch, which keeps ",
-             "sums over rows and not the rows")
+  if (!is.null(sample$sketch)) {
+    stop_input("'newdata' must be given: the fit is to a sketch, which keeps ",
+               "sums over rows and not the rows")
+  }
 }
 
 #' @export
@@ -472,10 +460,10 @@ preimage.default <- reconstruction_error.default
 
 #' @rdname preimage
 #' @export
-preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
-                             maxit = 1000) {
+preimage.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...,
+                             tol = 1e-8, maxit = 1000) {
   check_dots(...)
-  kept <- leading_components(ncomp, ncol(object$vectors))
+  scores <- predict(object, newdata, ncomp)
   tol <- take(tol, number(open = TRUE))
   maxit <- take(maxit, count())
   wanted <- "'object' must be a fit with an RBF kernel on points, not "
@@ -484,9 +472,6 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
     stop_input(wanted, "with the ", format_kernel(object$kernel))
   }
   sites <- projection_sites(object)
-  scores <- if (missing(newdata)) sample_scores(object) else
-    predict(object, newdata)
-  scores <- scores[, kept, drop = FALSE]
   z <- matrix(0, nrow(scores), ncol(x))
   size <- max(1, floor(2^21 / nrow(sites$x)))
   failed <- 0
@@ -538,16 +523,12 @@ fixed_points <- function(object, sites, scores, tol, maxit) {
   kept <- seq_len(ncol(scores))
   theta <- rep_len(object$kernel$bandwidth, ncol(sites$x))
   v <- object$vectors[, kept, drop = FALSE]
-  # How often the centering mean is taken off: functions of a sketch are sums
-  # over the landmarks as they are.
-  if (is.null(object$scores)) {
-    mass <- numeric(ncol(v))
-    site_scores <- centered_apply(object, own_points(object$sample), v)$scores
+  site_scores <- if (is.null(object$scores)) {
+    centered_apply(object, own_points(object$sample), v)$scores
   } else {
-    mass <- colSums(v)
-    site_scores <- object$scores[, kept, drop = FALSE]
+    object$scores[, kept, drop = FALSE]
   }
-  weights <- outer(1 - drop(scores %*% mass), sites$weights)
+  weights <- outer(1 - drop(scores %*% center_mass(object, v)), sites$weights)
   weights[, sampled] <- weights[, sampled] + tcross(scores, v)
   # The projections at the points of the sample, each up to a constant.
   value <- tcross(scores, site_scores) +
@@ -596,8 +577,7 @@ fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
   known <- colnames(object$vectors)
   comps <- if (is.null(comps)) seq_len(min(2L, length(known))) else
     check_pick(comps, known, "comps", 1:2)
-  scores <- if (is.null(newdata)) sample_scores(object) else
-    predict(object, newdata)
+  scores <- predict(object, newdata)
   picture <- picture_scores(pca_title(object), scores[, comps, drop = FALSE],
                             groups, component_labels(object)[comps], name,
                             labels)
@@ -659,7 +639,7 @@ picture_scores <- function(title, scores, groups, labels, name, words = NULL,
     labels <- c("index", labels)
   }
   groups_picture(title, scores, check_groups(groups, nrow(scores)), labels,
-                 scores, lines_at = c(if (one) NA else 0, 0), name = name,
+                 scores, zero = c(if (!one) "v", "h"), name = name,
                  words = words, asp = if (!one) asp, whole = if (one) "x")
 }
 
@@ -674,31 +654,16 @@ component_labels <- function(object, names = colnames(object$vectors)) {
 #' @rdname plot.kernmean_fit
 #' @importFrom stats screeplot
 #' @export
-screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
-                              type = c("barplot", "lines"),
-                              main = pca_title(x), ...) {
-  draw_picture(picture_scree(x, npcs, type, main), list(...))
+screeplot.kme_pca <- function(x, npcs = NULL, ...) {
+  draw_picture(picture_scree(x, npcs), list(...))
 }
 
-picture_scree <- function(object, npcs = NULL, type = "barplot",
-                          main = pca_title(object)) {
-  type <- take(type, choice("barplot", "lines"))
+# npcs: NULL for ten, if there are so many.
+picture_scree <- function(object, npcs) {
   p <- length(object$values)
   shown <- leading_components(if (is.null(npcs)) min(10L, p) else npcs, p,
                               "npcs")
-  variances <- stats::setNames(object$values, colnames(object$vectors))[shown]
-  if (type == "barplot") {
-    picture <- picture_bars(unname(variances), names(variances), main,
-                            "Variances")
-    picture$value <- variances
-    return(picture)
-  }
-  new_picture(
-    main, "", "Variances",
-    list(new_layer("line", x = shown, y = unname(variances)),
-         new_layer("points", x = shown, y = unname(variances),
-                   pch = 19, bg = "black", main = TRUE)),
-    variances, ylim = range(0, variances),
-    ticks = list(at = shown, labels = names(variances), tick = TRUE)
-  )
+  names <- colnames(object$vectors)[shown]
+  picture_bars(stats::setNames(object$values[shown], names), names,
+               pca_title(object), "Variances")
 }

@@ -82,7 +82,8 @@ test_that("words stand at their points, or are refused", {
     refused(plot(fit, labels = 1:3), "each of the 32 points")
     refused(plot(fit, "spectrum", labels = TRUE), "'labels' must not be given")
     refused(plot(kme_cov(x), "spectrum", labels = TRUE), "'labels' must not")
-    refused(plot(kme(x, kernel_rbf(1)), labels = TRUE), "unused argument: 'lab")
+    expect_warning(plot(kme(x, kernel_rbf(1)), labels = TRUE),
+                   "\"labels\" is not a graphical")
     refused(plot(fit, arrows = TRUE, comps = 1), "'arrows' must be FALSE")
     refused(plot(kme_pca(as_gram(exp(-as.matrix(dist(x))))), arrows = TRUE),
             "'arrows' must be FALSE")

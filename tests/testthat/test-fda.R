@@ -136,8 +136,6 @@ test_that("a prior moves the posterior by Bayes' rule, the axes not", {
   # The type comes third, as of smm().
   expect_identical(predict(plain, z, "probability", prior = named),
                    again$posterior)
-  expect_identical(predict(plain, z, "class", dimen = 1),
-                   predict(plain, z, dimen = 1)$class)
 })
 
 test_that("points, grams, formulas and R functions give one fit", {
@@ -225,7 +223,7 @@ test_that("bad input is refused", {
     kme_fda(x, y, CV = TRUE), kme_fda(matrix(1, 6, 2), rep(1:2, 3)),
     kme_fda(~ Sepal.Length, d), kme_fda(y ~ Sepal.Length, d, rbf),
     kme_fda(Sepal.Length ~ Sepal.Width, d), predict(fit, x[, 1:2]),
-    predict(fit, x, prior = c(1, 2)), predict(fit, x, dimen = 0),
+    predict(fit, x, prior = c(1, 2)),
     predict(fit, x, type = "odds"), predict(values, x), update(fit, 3),
     update(fit, penalty = 3), update(fit, lambda = 1), coef(fit, 2),
     summary(fit, digits = 3), plot(fit, 1), plot(fit, type = "regions")
@@ -320,8 +318,7 @@ test_that("probabilities and classes come alone, too", {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   shown <- plot(fit, type = "calibration")
-  refused(plot(fit, type = "calibration", newdata = z), "'newdata' must not be")
-  refused(plot(fit, type = "calibration", n = 5), "'n' must not be given")
+  refused(plot(fit, type = "calibration", newdata = z), "or with 'newdata'")
   expect_equal(sum(shown$n), 150)
   expect_equal(sum(shown$n * shown$hit),
                sum(max.col(fit$loo$posterior, "first") ==

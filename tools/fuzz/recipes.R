@@ -142,7 +142,6 @@ args <- list(
   nsim = either(1, 3, 0),
   seed = either(NULL, 1, 5L),
   side = either("left", "right"),
-  dimen = either(1, 2),
   diagonal = either(NULL, rep(1, 5)),
   matrix = either("coefficients", "cv", "weights"),
   pairs = either(TRUE, FALSE),
@@ -255,7 +254,6 @@ args <- list(
   smm.nu = either(NULL, 0.5, 0.1),
   smm.ridge = either(NULL, 0.1),
   smm.bandwidth = either(NULL, "cv", "median", 1, c(1, 2)),
-  smm.bandwidth2 = either(NULL, "median", "cv", 1),
   smm.folds = either(2, 3, rep_len(1:2, .(bag_count(s)))),
   smm.formula.id = \(s) as_it_is(one(id, rep_len(1:3, .(pooled(s))),
                                      .(a_column(s, "factors")))),
@@ -276,7 +274,6 @@ args <- list(
   as.matrix.what = either("distance", "statistic", "p.value", "p.adjusted"),
   plot.type = \(s) plot_type(s),
   autoplot.type = \(s) plot_type(s),
-  screeplot.type = either("barplot", "lines"),
   plot.y = \(s) plot_type(s),
   plot.groups = either(NULL, labels(.(any_of(c(15, 20))), 3, 1),
                        numbers(15, 2)),
@@ -289,7 +286,7 @@ args <- list(
 )
 
 # Arguments that may be left out although they have no default.
-may_be_missing <- c("subset", "na.action", "newdata", "parm", "dimen", "id",
+may_be_missing <- c("subset", "na.action", "newdata", "parm", "id",
                     "name")
 
 # What the dots take: the arguments of another door, "graphics", or "est".
