@@ -54,63 +54,50 @@ axis_inverses <- function(s, ridges) {
 }
 
 # alpha at the rows of the source, the functional of alpha and of g, and the
-# residuals of g, a column for each ridge, of fits without the unit of the row;
-# `leave = FALSE`: of all rows; `loss`: of units that are rows, m_alpha is the
-# mean of the functional, and m_g is not there.
-riesz_values <- function(s, ridges, leave = TRUE, loss = FALSE) {
-  inverse <- axis_inverses(s, ridges)
-  values <- list(
-    alpha = product(s$z, inverse * s$target),
-    residuals = s$y - product(s$z, inverse * s$along)
-  )
-  if (loss && is.null(s$unit)) {
-    return(leave_rows(s, inverse, values))
-  }
-  values$m_alpha <- product(s$b, inverse * s$target)
-  values$m_g <- product(s$b, inverse * s$along)
-  if (!leave) {
-    return(values)
-  }
-  # Of a target that is no sample each row that is left out has its own.
-  if (s$fixed) {
-    values[c("m_alpha", "m_g")] <- lapply(values[c("m_alpha", "m_g")], \(m) {
-      m[rep(1L, nrow(s$z)), , drop = FALSE]
-    })
-  }
-  if (is.null(s$unit)) leave_rows(s, inverse, values) else
-    leave_units(s, inverse, values)
+# residuals of g, a column for each ridge, whose inverses of the normal matrix
+# these are.
+riesz_fits <- function(s, inverse) {
+  list(alpha = product(s$z, inverse * s$target),
+       residuals = s$y - product(s$z, inverse * s$along),
+       m_alpha = product(s$b, inverse * s$target),
+       m_g = product(s$b, inverse * s$along))
 }
 
-# From the normal matrices N: with e = z'N^-1 z, p = z'N^-1 b and k = b'N^-1 b
-# of a row and its functional, in closed form.
-leave_rows <- function(s, inverse, values) {
+# The same of fits without the unit of the row.
+riesz_values <- function(s, ridges) {
   n <- nrow(s$z)
-  rows <- nrow(s$b)
+  # Of a target that is no sample each row has its own, of no weight, so that it
+  # stays as it is when the row is left out.
+  if (s$fixed) {
+    s$b <- s$b[rep(1L, n), , drop = FALSE]
+    s$upsilon <- numeric(n)
+    s$pair <- seq_len(n)
+    s$unit_m <- s$unit
+  }
+  s$share <- n / nrow(s$b) * s$upsilon
+  inverse <- axis_inverses(s, ridges)
+  leave <- if (is.null(s$unit)) leave_rows else leave_units
+  leave(s, inverse / n, riesz_fits(s, inverse))
+}
+
+# From the inverses of the normal matrices N: with e = z'N^-1 z, p = z'N^-1 b
+# and k = b'N^-1 b of a row and its functional, in closed form.
+leave_rows <- function(s, inverse, values) {
   with <- which(!is.na(s$pair))
   of <- s$pair[with]
-  left <- 1 - s$omega * product(s$z^2, inverse) / n
+  left <- 1 - s$omega * product(s$z^2, inverse)
   # Of a row that alone has a level nothing is known from the others.
   left[left < 1e-10] <- Inf
-  across <- matrix(0, n, ncol(inverse))
+  across <- 0 * values$alpha
   across[with, ] <- product(
     s$z[with, , drop = FALSE] * s$b[of, , drop = FALSE], inverse
-  ) / n
-  values$residuals <- values$residuals / left
-  # A target that is no sample stays as it is.
-  own <- if (s$fixed) 0 else n / rows * s$upsilon
-  lost <- numeric(n)
-  if (!s$fixed) lost[with] <- own[of]
+  )
+  lost <- numeric(nrow(s$z))
+  lost[with] <- s$share[of]
   values$alpha <- (values$alpha - lost * across) / left
+  values$residuals <- values$residuals / left
   moved <- s$omega * across
-  if (is.null(values$m_g)) {
-    total <- if (s$fixed) n else rows
-    square <- drop(cross(s$b^2, as.matrix(rep_len(own, rows) * s$upsilon)))
-    values$m_alpha <- colSums(inverse * (s$target^2 - square / n / rows)) +
-      colSums((s$upsilon[s$pair] * moved * values$alpha)[with, ]) / total
-    return(values)
-  }
-  if (s$fixed) of <- with else
-    values$m_alpha <- values$m_alpha - own * product(s$b^2, inverse) / n
+  values$m_alpha <- values$m_alpha - s$share * product(s$b^2, inverse)
   values$m_alpha[of, ] <- values$m_alpha[of, ] +
     (moved * values$alpha)[with, ]
   values$m_g[of, ] <- values$m_g[of, ] - (moved * values$residuals)[with, ]
@@ -119,28 +106,20 @@ leave_rows <- function(s, inverse, values) {
 
 # The same for units of several rows, such as clusters and folds.
 leave_units <- function(s, inverse, values) {
-  if (length(unique(s$unit)) < 2L) {
-    stop_input("'clusters' must leave rows of each arm, and so must folds of ",
-               "them, when any is left out")
-  }
-  n <- nrow(s$z)
-  share <- if (s$fixed) 0 else n / nrow(s$b)
   units <- unique(c(s$unit, s$unit_m))
   of <- \(codes) split(seq_along(codes), factor(codes, units))
   source <- of(s$unit)
   functional <- of(s$unit_m)
-  if (s$fixed) {
-    s$b <- s$b[rep(1L, n), , drop = FALSE]
-    functional <- source
-    s$upsilon <- numeric(n)
+  if (sum(lengths(source) > 0L) < 2L) {
+    stop_input("'clusters' must leave rows of each arm, and so must folds of ",
+               "them, when any is left out")
   }
-  inverse <- inverse / n
   for (u in seq_along(units)) {
     i <- source[[u]]
     j <- functional[[u]]
     z <- s$z[i, , drop = FALSE]
     b <- s$b[j, , drop = FALSE]
-    own <- inverse * drop(cross(b, as.matrix(share * s$upsilon[j])))
+    own <- inverse * drop(cross(b, as.matrix(s$share[j])))
     found <- without_unit(z, z * s$omega[i], inverse, list(
       values$alpha[i, , drop = FALSE] - product(z, own),
       values$residuals[i, , drop = FALSE]
@@ -184,10 +163,9 @@ ridge_grid <- 10^seq(-6, 1, length.out = 29)
 choose_ridges <- function(s, lambda, mu) {
   grid <- ridge_grid * s$ridge
   losses <- \(ridges) {
-    left <- riesz_values(s, ridges, loss = TRUE)
-    list(lambda = colMeans(s$omega * left$alpha^2) - 2 *
-           (if (is.null(left$m_g)) left$m_alpha else
-             colMeans(s$upsilon * left$m_alpha)),
+    left <- riesz_values(s, ridges)
+    list(lambda = colMeans(s$omega * left$alpha^2) -
+           2 * colMeans(s$upsilon * left$m_alpha),
          mu = colMeans(s$omega * (left$residuals / max(abs(s$y)))^2))
   }
   near <- if (is.null(lambda) || is.null(mu)) losses(grid)
@@ -196,8 +174,9 @@ choose_ridges <- function(s, lambda, mu) {
       return(given * s$ridge)
     }
     rows <- \(losses) {
-      check_result(losses[[name]], "a leave-one-out loss", "'x' and 'y'")
-      t(losses[[name]] - min(losses[[name]]))
+      loss <- check_result(losses[[name]], "a leave-one-out loss",
+                           "'x' and 'y'")
+      t(loss - min(loss))
     }
     found <- tune_grid(grid, \(all) rows(near), "min")
     if (length(found$border)) {
@@ -223,26 +202,21 @@ choose_ridges <- function(s, lambda, mu) {
 riesz_estimate <- function(p, lambda, mu, folds = FALSE) {
   s <- riesz_system(p)
   ridges <- choose_ridges(s, lambda, mu)
-  by_lambda <- drop(axis_inverses(s, ridges$lambda))
   if (is.null(ridges$mu)) ridges$mu <- ridges$lambda
+  by_lambda <- drop(axis_inverses(s, ridges$lambda))
   by_mu <- drop(axis_inverses(s, ridges$mu))
   at <- \(coefficients) drop(product(s$z, as.matrix(coefficients * s$target)))
   effective <- at(by_lambda + by_mu - s$values * by_lambda * by_mu)
-  all <- riesz_values(s, ridges$mu, leave = FALSE)
-  left <- riesz_values(s, ridges$mu)
-  m_g <- drop(all$m_g)
-  estimate <- mean(s$omega * effective * s$y)
-  weights <- effective
-  if (folds) {
-    weights <- drop(riesz_values(s, ridges$lambda)$alpha)
-    m_g <- drop(left$m_g)
-    estimate <- mean(s$upsilon * m_g) +
-      mean(s$omega * weights * drop(left$residuals))
-  }
+  left <- lapply(riesz_values(s, ridges$mu), drop)
+  residuals <- left$residuals
+  weights <- if (!folds) effective else
+    drop(riesz_values(s, ridges$lambda)$alpha)
+  m_g <- if (folds) left$m_g else drop(product(s$b, as.matrix(by_mu * s$along)))
   plugin <- mean(s$upsilon * m_g)
-  residuals <- drop(left$residuals)
   list(
-    estimate = estimate, plugin = plugin, effective = effective,
+    estimate = if (!folds) mean(s$omega * effective * s$y) else
+      plugin + mean(s$omega * weights * residuals),
+    plugin = plugin, effective = effective,
     alpha = at(by_lambda), residuals = residuals,
     source = s$omega * weights * residuals / length(s$y),
     functional = if (!s$fixed) s$upsilon * (m_g - plugin) / nrow(s$b),
@@ -265,8 +239,10 @@ riesz_weights <- function(p, lambda, positive) {
   theta <- s$target * drop(axis_inverses(s, lambda))
   if (positive) theta <- positive_part(s, lambda, theta)
   weights <- drop(product(s$z, as.matrix(theta)))
-  if (positive) weights <- pmax(weights, 0)
-  if (positive) check_balance(p, weights)
+  if (positive) {
+    weights <- pmax(weights, 0)
+    check_balance(p, weights)
+  }
   list(
     weights = weights, coefficients = drop(product(s$raw, as.matrix(theta))),
     lambda = lambda / s$ridge, imbalance = imbalance_of(p, s, weights)

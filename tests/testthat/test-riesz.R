@@ -6,7 +6,7 @@ set.seed(1)
 test_that("all of it is what the normal equations say, one ridge or several", {
   p <- random_problem()
   s <- riesz_system(p)
-  got <- riesz_values(s, c(0.3, 2), leave = FALSE)
+  got <- riesz_fits(s, axis_inverses(s, c(0.3, 2)))
   for (at in 1:2) {
     expect_values(lapply(got, \(v) v[, at]),
                   riesz_R(p, c(0.3, 2)[at])[names(got)])
@@ -47,6 +47,14 @@ test_that("fits without a cluster or a fold are refits without it", {
   want <- riesz_left_out_R(p, 0.2, 0.05, halves, s$unit_m)
   expect_values(riesz_values(s, 0.05), want[c("residuals", "m_g")])
   expect_values(riesz_values(s, 0.2), want[c("alpha", "m_alpha")])
+})
+
+test_that("units of more rows than features are left out as those of few", {
+  p <- random_problem(n = 30, rows = 30, shared = 30, r = 3)
+  unit <- rep(1:2, 15)
+  s <- riesz_system(c(p, list(unit = unit, unit_m = unit)))
+  want <- riesz_left_out_R(p, 0.2, 0.2, unit, unit)
+  expect_values(riesz_values(s, 0.2), want)
 })
 
 test_that("units of one row each are rows", {
