@@ -156,10 +156,12 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   n <- nrow(x)
   y <- read_effect_outcome(asked$y, n)
   treat <- read_treatment(asked$treat, n)
-  settings <- effect_settings(asked[["control"]])
+  settings <- do.call(effect_settings, asked[["control"]], quote = TRUE)
   weights <- read_row_weights(asked$weights, n)
   unit <- left_together(asked$clusters, settings$folds, treat, n)
-  functional <- effect_functional(asked, treat)
+  functional <- if (!is.null(asked$policy)) "policy" else
+    if (!is.null(asked$functional)) asked$functional else
+      if (is.factor(treat)) "ate" else "derivative"
   space <- riesz_space(x, c(asked["kernel"], settings),
                        if (is.numeric(treat)) treat, asked$target)
   parts <- if (is.factor(treat)) {
@@ -185,18 +187,19 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
     c(unit$cluster, nlevels(factor(unit$cluster)) +
         seq_len(nrow(combined$influence) - n))
   }
-  fields <- c(combined[c("coefficients", "effective", "plugin")], list(
-    vcov = influence_covariance(combined$influence, clusters, combined$block),
-    influence = combined$influence, fits = fits, functional = functional,
-    y = y, treat = treat, target = asked$target,
-    rows = lapply(parts$problems, `[[`, "rows"), covs = named_frame(x),
-    n = n,
-    s.weights = asked$weights,
-    cluster = unit$cluster, kernel = space$sample$kernel,
-    naive = naive_effect(y, treat, weights, functional, asked$reference),
-    arguments = stored(asked)
-  ))
-  new_fit("kme_effect", with_residuals(fields))
+  new_fit("kme_effect", with_residuals(c(
+    combined[c("coefficients", "effective", "plugin", "influence")],
+    list(
+      vcov = influence_covariance(combined$influence, clusters, combined$block),
+      fits = fits, functional = functional, y = y, treat = treat,
+      names = c("y", "treat"), target = asked$target,
+      rows = lapply(parts$problems, `[[`, "rows"), covs = named_frame(x),
+      n = n, s.weights = asked$weights, cluster = unit$cluster,
+      kernel = space$sample$kernel,
+      naive = naive_effect(y, treat, weights, functional, asked$reference),
+      arguments = stored(asked)
+    )
+  )))
 }
 
 # What the fits of the arms have for their rows, for all rows.
@@ -214,6 +217,23 @@ with_residuals <- function(fields) {
   fields
 }
 
+# What experts set in `control`.
+effect_settings <- function(..., lambda = NULL, mu = NULL, folds = NULL,
+                            landmarks = NULL, features = NULL, scale = NULL) {
+  request(effect_controls)
+}
+
+# Ridges of arms have their names.
+arm_ridges <- numbers(open = TRUE)
+arm_ridges$as <- identity
+
+effect_controls <- door_table(
+  "effect_settings", lambda = maybe(arm_ridges), mu = maybe(arm_ridges),
+  folds = maybe(count(2L)), landmarks = maybe(count(2L)),
+  features = maybe(count()), scale = maybe(a_scale),
+  rules = list(when("landmarks", features = NULL))
+)
+
 effect_arguments <- door_table(
   "kme_effect.default", x = anything, y = anything, treat = anything,
   kernel = maybe(a_kernel),
@@ -222,33 +242,23 @@ effect_arguments <- door_table(
   policy = maybe(is_a("function", "a function of a data frame")),
   target = anything, reference = anything, clusters = anything,
   weights = anything, control = new_kind("a list", is_plain_list),
+  rules = list(
+    when("policy", functional = NULL),
+    when(\(asked) is_dose(asked$treat), functional = maybe(
+      choice("derivative")
+    ), target = NULL, reference = NULL,
+         reason = "for a numeric treatment (factor() makes levels)"),
+    when(\(asked) !is_dose(asked$treat), functional = maybe(
+      choice("ate", "att", "atc", "means")
+    ), policy = NULL, reason = "for a treatment of levels"),
+    when(c(functional = "att"), target = NULL),
+    when(c(functional = "atc"), target = NULL)
+  ),
   aside = c("x", "y", "treat", "target", "clusters", "weights"),
-  hints = sapply(c("lambda", "mu", "folds", "landmarks", "features", "scale"),
-                 \(name) paste0("is set by control = list(", name, " = )"))
+  hints = sapply(names(effect_controls$kinds), \(name) {
+    paste0("is set by control = list(", name, " = )")
+  })
 )
-
-# What experts set: list(lambda, mu, folds, landmarks, features, scale).
-effect_settings <- function(control) {
-  known <- list(
-    lambda = maybe(numbers(open = TRUE)), mu = maybe(numbers(open = TRUE)),
-    folds = maybe(count(2L)), landmarks = maybe(count(2L)),
-    features = maybe(count()), scale = maybe(a_scale)
-  )
-  wrong <- setdiff(names2(control), names(known))
-  if (length(wrong)) {
-    stop_input("'control' must hold ", quoted(names(known), 6L), ", not ",
-               if (nzchar(wrong[1L])) quoted(wrong) else "what has no name")
-  }
-  if (all(c("landmarks", "features") %in% names(control))) {
-    stop_input("'control' must have 'landmarks' or 'features', not both")
-  }
-  sapply(names(known), \(name) {
-    value <- take(control[[name]], known[[name]], paste0("control$", name))
-    # Those of arms have their names.
-    if (!is.null(value)) names(value) <- names(control[[name]])
-    value
-  }, simplify = FALSE)
-}
 
 # One ridge for all arms, or one for each, by name or in their order.
 arm_ridge <- function(values, at, name) {
@@ -283,42 +293,6 @@ left_together <- function(clusters, folds, treat, n) {
     cluster_folds(cluster, folds)
   }
   list(cluster = cluster, code = code)
-}
-
-# The functional that is asked for, or usual for the treatment.
-effect_functional <- function(asked, treat) {
-  arms <- is.factor(treat)
-  of_arms <- names(Filter(Negate(is.null), asked[c("target", "reference")]))
-  if (!arms && length(of_arms)) {
-    stop_input("'", of_arms[1L], "' must be NULL for a numeric treatment")
-  }
-  given <- names(Filter(Negate(is.null), asked[c("functional", "policy")]))
-  if (length(given) > 1L) {
-    stop_input("one of 'functional' and 'policy' must be given, not both")
-  }
-  if (!is.null(asked$policy)) {
-    if (arms) {
-      stop_input("'policy' must not be given with arms: \"means\" has the ",
-                 "mean outcome of each")
-    }
-    return("policy")
-  }
-  functional <- asked$functional
-  if (is.null(functional)) functional <- if (arms) "ate" else "derivative"
-  fine <- if (arms) functional != "derivative" else functional == "derivative"
-  if (!fine) {
-    stop_input("'functional' must be ", if (arms) {
-      "\"ate\", \"att\", \"atc\" or \"means\" of a treatment with levels"
-    } else {
-      paste("\"derivative\" of a numeric treatment with more than two values",
-            "(factor() makes levels)")
-    }, ", not \"", functional, "\"")
-  }
-  if (!is.null(asked$target) && functional %in% c("att", "atc")) {
-    stop_input("'target' must be NULL for \"", functional, "\", which has its ",
-               "own")
-  }
-  functional
 }
 
 # list(problems, contrasts: a row for each estimate, a column for each problem;
@@ -427,33 +401,30 @@ named_policy <- function(policy, name) {
 # and of those of a target, a column each; block: of independent samples).
 combine_problems <- function(parts, fits, y, weights) {
   n <- length(y)
-  contrasts <- parts$contrasts
-  outside <- max(0L, vapply(Map(\(part, fit) {
-    if (is.null(part$of$rows)) length(fit$functional) else 0L
-  }, parts$problems, fits), identity, 0L))
   problems <- parts$problems
+  contrasts <- parts$contrasts
+  # All have the same target.
+  outside <- if (!is.null(problems[[1L]]$of$rows)) 0L else
+    length(fits[[1L]]$functional)
   plain <- parts$plain
   if (length(plain)) {
-    omega <- weights[plain] / mean(weights[plain])
-    middle <- mean(omega * y[plain])
+    share <- weights[plain] / sum(weights[plain])
+    middle <- sum(share * y[plain])
     problems$plain <- list(rows = plain)
     fits$plain <- list(estimate = middle, plugin = middle, effective = 1,
-                       source = omega * (y[plain] - middle) / length(plain))
+                       source = share * (y[plain] - middle))
     contrasts <- cbind(contrasts, -contrasts)
   }
-  size <- length(fits)
-  effective <- matrix(0, n, size)
-  influence <- matrix(0, n + outside, size)
-  for (g in seq_len(size)) {
-    part <- problems[[g]]
-    rows <- part$rows
-    omega <- weights[rows] / mean(weights[rows])
-    effective[rows, g] <- n / length(rows) * omega * fits[[g]]$effective
+  effective <- matrix(0, n, length(fits))
+  influence <- matrix(0, n + outside, length(fits))
+  for (g in seq_along(fits)) {
+    rows <- problems[[g]]$rows
+    effective[rows, g] <- n * weights[rows] / sum(weights[rows]) *
+      fits[[g]]$effective
     influence[rows, g] <- fits[[g]]$source
-    if (length(fits[[g]]$functional)) {
-      at <- if (is.null(part$of$rows)) n + seq_len(outside) else part$of$rows
-      influence[at, g] <- influence[at, g] + fits[[g]]$functional
-    }
+    at <- problems[[g]]$of$rows
+    if (is.null(at)) at <- n + seq_len(outside)
+    influence[at, g] <- influence[at, g] + fits[[g]]$functional
   }
   estimates <- \(name) drop(contrasts %*% vapply(fits, `[[`, 0, name))
   block <- rep(1:2, c(n, outside))
@@ -493,42 +464,27 @@ naive_effect <- function(y, treat, weights, functional, reference) {
 kme_effect.formula <- function(x, covariates, data = NULL, subset, na.action,
                                ..., policy = NULL, target = NULL,
                                clusters = NULL, weights = NULL) {
-  formula <- x
-  if (missing(covariates)) covariates <- NULL
-  check_formula(formula, data, ...names(), c("x", "y", "treat"))
-  if (!inherits(covariates, "formula") || length(formula) != 3L ||
-        length(covariates) != 2L ||
-        !identical(attr(formula_terms(formula[-2L], data), "order"), 1L)) {
+  check_formula(x, data, ...names(), c("x", "y", "treat"))
+  if (missing(covariates) || !inherits(covariates, "formula") ||
+        length(x) != 3L || length(covariates) != 2L ||
+        !identical(attr(formula_terms(x[-2L], data), "order"), 1L)) {
     stop_input("the outcome and one treatment must come first, then the ",
                "covariates, as in kme_effect(y ~ treat, ~ x1 + x2, data)")
   }
-  for (side in list(formula, covariates)) {
+  for (side in list(x, covariates)) {
     check_dot(side, "covariates stand in a formula of their own")
   }
-  call <- name_columns(match.call(expand.dots = FALSE))
-  call[c("x", "covariates", "policy", "target")] <- NULL
-  call$treat <- formula[[3L]]
-  used <- c(all.vars(formula), all.vars(call$clusters), all.vars(call$weights))
-  whole <- formula
+  whole <- x
   whole[[3L]] <- covariates[[2L]]
-  layout <- formula_terms(whole, data_without(
-    data, setdiff(used, c(all.vars(formula[[2L]]), all.vars(covariates)))
-  ))
-  frame <- formula_frame(call, layout, data, missing(na.action),
-                         parent.frame())
-  parts <- covariate_terms(frame, TRUE, deparse1(formula[[3L]]))
-  if (is.data.frame(target)) target <- read_terms(parts$terms, target, "target")
-  rows <- if (.row_names_info(frame) > 0L) row.names(frame)
-  y <- frame[[1L]]
-  if (!is.null(rows)) names(y) <- rows
+  read <- read_covariates(match.call(expand.dots = FALSE), whole, data, target,
+                          missing(na.action), parent.frame(), x[[3L]])
+  y <- read$left
+  frame <- read$frame
+  if (.row_names_info(frame) > 0L) names(y) <- row.names(frame)
   fit <- kme_effect.default(
-    parts$x, y, frame[["(treat)"]], ...,
-    policy = named_policy(policy, deparse1(formula[[3L]])),
-    target = target,
+    read$x, y, frame[["(treat)"]], ...,
+    policy = named_policy(policy, read$kept$names[2L]), target = read$target,
     clusters = frame[["(clusters)"]], weights = frame[["(weights)"]]
   )
-  fit$terms <- keep_constants(parts$terms, data)
-  fit$na.action <- attr(frame, "na.action")
-  fit$names <- c(y = names(frame)[1L], treat = deparse1(formula[[3L]]))
-  fit
+  replace(fit, names(read$kept), read$kept)
 }

@@ -151,13 +151,12 @@ fit_values.kme_effect <- function(x, newdata = NULL) {
 }
 
 fit_columns.kme_effect <- function(x, newdata, added) {
-  names <- if (is.null(x$names)) c("y", "treat") else x$names
-  cbind(stats::setNames(data.frame(unname(x$y), x$treat), names), x$covs)
+  cbind(stats::setNames(data.frame(unname(x$y), x$treat), x$names), x$covs)
 }
 
 fit_request.kme_effect <- function(x, changes) {
-  if (length(x$names) && is.function(changes$policy)) {
-    changes$policy <- named_policy(changes$policy, x$names[["treat"]])
+  if (is.function(changes$policy)) {
+    changes$policy <- named_policy(changes$policy, x$names[2L])
   }
   structure(change_data(x, changes, list(
     x = x$covs, y = x$y, treat = x$treat, target = x$target,
@@ -177,16 +176,12 @@ fit_picture.kme_effect <- function(object, type = NULL, level = 0.95) {
 
 picture_effects <- function(x, level) {
   table <- effect_table(x, level)
-  at <- rev(seq_len(nrow(table)))
-  new_picture(
-    effect_titles[[x$functional]], paste0(100 * level, "% intervals"), "",
-    list(
+  picture_lines(
+    effect_titles[[x$functional]], paste0(100 * level, "% intervals"),
+    row.names(table), table$lower, table$upper, \(at) list(
       across_layer(v = 0),
-      lying_layer(at, table$lower, table$upper, level_palette[1L], 2),
       points_layer(cbind(table$estimate, at), main = TRUE)
-    ),
-    cbind(term = row.names(table), table),
-    xlim = range(0, table$lower, table$upper), ylim = c(0.5, length(at) + 0.5),
-    ticks_y = list(at = at, labels = row.names(table))
+    ), cbind(term = row.names(table), table),
+    xlim = range(0, table$lower, table$upper), col = level_palette[1L], lwd = 2
   )
 }

@@ -155,14 +155,9 @@ block_newdata <- function(block, newdata, name) {
     newdata <- newdata[[1L]]
   }
   new <- variable_newdata(block, newdata, name)
-  known <- if (factor) list(block$levels) else mixed_levels(block)
-  unseen <- unlist(Map(\(column, levels) setdiff(as.character(column), levels),
-                       if (factor) list(newdata) else newdata[names(known)],
-                       known))
-  if (length(unseen)) {
-    stop_input("'newdata' must have levels that the fit has seen, not ",
-               quoted(unseen))
-  }
+  if (factor) seen_levels(newdata, block$levels, name)
+  known <- mixed_levels(block)
+  Map(seen_levels, newdata[names(known)], known, names(known))
   new
 }
 

@@ -52,14 +52,8 @@ control_frame <- function(controls, n, names = "controls") {
 }
 
 control_columns <- function(frame, levels) {
-  frame[names(levels)] <- Map(\(x, known) {
-    unseen <- setdiff(as.character(x), known)
-    if (length(unseen)) {
-      stop_input("'newdata' must have levels that the fit has seen, not ",
-                 quoted(unseen))
-    }
-    factor(x, known)
-  }, frame[names(levels)], levels)
+  frame[names(levels)] <- Map(seen_levels, frame[names(levels)], levels,
+                              names(levels))
   columns <- stats::model.matrix(~ ., frame)[, -1L, drop = FALSE]
   colnames(columns) <- gsub("`", "", colnames(columns), fixed = TRUE)
   columns

@@ -18,13 +18,8 @@ covariate_columns <- function(x, like = x, name = "x") {
       return(matrix(column, dimnames = list(NULL, label)))
     }
     levels <- levels(as.factor(known))
-    unseen <- setdiff(as.character(column), levels)
-    if (length(unseen)) {
-      stop_input("'", name, "' must have levels of '", label, "' that the ",
-                 "rows that are weighted have, not ", quoted(unseen))
-    }
     shown <- if (length(levels) == 2L) levels[2L] else levels
-    values <- outer(as.character(column), shown, `==`) + 0
+    values <- indicators_of(seen_levels(column, levels, label, name), shown)
     colnames(values) <- paste0(label, shown)
     values
   }, x, like, names(like))

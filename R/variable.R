@@ -185,6 +185,17 @@ check_levels <- function(z, label) {
   check_no_na(z, "newdata", NULL)
 }
 
+# Values as a factor of the levels that a fit has seen.
+seen_levels <- function(x, levels, label, name = "newdata") {
+  x <- as.character(x)
+  unseen <- setdiff(x, levels)
+  if (length(unseen)) {
+    stop_input("'", name, "' must have levels of '", label, "' that the fit ",
+               "has seen, not ", quoted(unseen))
+  }
+  factor(x, levels)
+}
+
 indicators_of <- function(z, levels) {
   outer(as.character(z), levels, `==`) + 0
 }

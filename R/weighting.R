@@ -165,7 +165,7 @@ kme_weights.default <- function(x, target = NULL, treat = NULL, kernel = NULL,
   for (g in names(parts)) w[parts[[g]]$rows] <- fits[[g]]$weights
   new_fit("kme_weights", list(
     weights = stats::setNames(w, rownames(x)), treat = treat,
-    covs = named_frame(x), estimand = if (is.factor(treat)) {
+    names = "treat", covs = named_frame(x), estimand = if (is.factor(treat)) {
       toupper(asked$estimand)
     }, s.weights = if (!is.null(asked$weights)) weights,
     focal = attr(parts, "focal"), n = n,
@@ -196,9 +196,8 @@ weights_arguments <- door_table(
   scale = maybe(a_scale), aside = c("x", "target", "treat", "weights"),
   rules = list(when("landmarks", features = NULL),
                when("target", estimand = "ate"),
-               when(\(asked) {
-                 is.numeric(asked$treat) && length(unique(asked$treat)) > 2L
-               }, estimand = "ate", reason = "for a numeric treatment"),
+               when(\(asked) is_dose(asked$treat), estimand = "ate",
+                    reason = "for a numeric treatment"),
                when(c(estimand = "ate"), focal = NULL))
 )
 
@@ -208,65 +207,66 @@ kme_weights.formula <- function(formula, data = NULL, target = NULL, subset,
                                 na.action, ..., weights = NULL) {
   check_formula(formula, data, ...names(), c("x", "treat"))
   check_dot(formula, "covariates are added by '+'")
-  call <- name_columns(match.call(expand.dots = FALSE))
-  call$target <- NULL
-  layout <- formula_terms(formula, data_without(data, all.vars(call$weights)))
-  frame <- formula_frame(call, layout, data, missing(na.action),
-                         parent.frame())
-  treated <- attr(layout, "response") > 0L
-  parts <- covariate_terms(frame, treated)
-  if (is.data.frame(target)) target <- read_terms(parts$terms, target, "target")
-  fit <- kme_weights.default(
-    parts$x, target, if (treated) frame[[1L]], ...,
-    weights = frame[["(weights)"]]
-  )
-  fit$terms <- keep_constants(parts$terms, data)
-  fit$na.action <- attr(frame, "na.action")
-  if (treated) {
-    fit$treat_name <- names(frame)[1L]
-    left <- call("~", attr(layout, "variables")[[2L]])
-    fit$response <- keep_constants(
-      stats::terms(stats::as.formula(left, environment(formula))), data
-    )
-  }
-  fit
+  read <- read_covariates(match.call(expand.dots = FALSE), formula, data,
+                          target, missing(na.action), parent.frame())
+  fit <- kme_weights.default(read$x, read$target, read$left, ...,
+                             weights = read$frame[["(weights)"]])
+  replace(fit, names(read$kept), read$kept)
 }
 
-# list(x, terms) of the covariates of a model frame; `response`: is there one?
-# treat: the name of the treatment, if that is not the response.
-covariate_terms <- function(frame, response, treat = NULL) {
+# What a formula of covariates says: list(x; left: the response, if there is
+# one; frame; target: in its terms; kept: what a fit keeps of it). `treat`: a
+# treatment that is not the response, an expression.
+read_covariates <- function(call, formula, data, target, no_action, home,
+                            treat = NULL) {
+  call <- name_columns(call)
+  call$treat <- treat
+  call <- call[names(call) %in% c("", "formula", "subset", "na.action", "treat",
+                                  "clusters", "weights")]
+  # A dot leaves out what has another use.
+  others <- unlist(lapply(list(call$treat, call$clusters, call$weights),
+                          all.vars))
+  frame <- formula_frame(
+    call, formula_terms(formula, data_without(data, others)), data, no_action,
+    home
+  )
   terms <- attr(frame, "terms")
+  attr(terms, "nominal") <- usual_nominal
+  names <- c(names(frame)[attr(terms, "response")],
+             if (!is.null(treat)) deparse1(treat))
   factors <- attr(terms, "factors")
-  used <- if (length(factors)) rownames(factors)[rowSums(factors) > 0]
-  twice <- intersect(c(if (response) names(frame)[1L], treat), used)
-  if (response) terms <- stats::delete.response(terms)
+  twice <- intersect(names, rownames(factors)[rowSums(as.matrix(factors)) > 0])
   if (length(twice)) {
     stop_input("'", twice[1L], "' must not be a covariate, too")
   }
-  attr(terms, "nominal") <- usual_nominal
-  columns <- frame[setdiff(names(frame), c(
-    if (response) names(frame)[1L], "(weights)", "(treat)", "(clusters)"
-  ))]
-  list(x = formula_matrix(terms, structure(columns, terms = terms)),
-       terms = terms)
+  x <- formula_matrix(terms, frame)
+  left <- if (attr(terms, "response") > 0L) frame[[1L]]
+  # Other data have the treatment, but no outcome.
+  if (!is.null(treat)) terms <- stats::delete.response(terms)
+  if (is.data.frame(target)) target <- read_terms(terms, target, "target")
+  list(x = x, left = left, frame = frame, target = target, kept = list(
+    terms = keep_constants(terms, data), na.action = attr(frame, "na.action"),
+    names = names
+  ))
 }
 
 # A factor for arms, numbers for doses.
 read_treatment <- function(treat, n) {
-  name <- "treat"
-  treat <- check_each(treat, n, name, "rows")
-  if (is.numeric(treat) && length(unique(treat)) > 2L) {
-    return(check_outcome(unname(treat), n, name))
+  treat <- check_each(treat, n, "treat", "rows")
+  if (is_dose(treat)) {
+    return(check_outcome(unname(treat), n, "treat"))
   }
-  treat <- check_factor(treat, name)
+  treat <- check_factor(treat, "treat")
   rows <- tabulate(treat, nlevels(treat))
   if (nlevels(treat) < 2L || min(rows) < fewest_rows) {
-    stop_input("'", name, "' must have at least 2 levels with ", fewest_rows,
+    stop_input("'treat' must have at least 2 levels with ", fewest_rows,
                " rows each, not ", shorten(paste0(rows, " in '", levels(treat),
                                                   "'")))
   }
   treat
 }
+
+is_dose <- \(treat) is.numeric(treat) && length(unique(treat)) > 2L
 
 fewest_rows <- 10L
 
@@ -282,7 +282,6 @@ riesz_space <- function(x, asked, dose = NULL, target = NULL) {
   if (inherits(target, "kme")) {
     if (is.null(kernel)) kernel <- target$kernel
   } else if (!is.null(target) && !is_mixture(target)) {
-    target <- check_newdata(target, x, "target", "'x'")
     pool <- covariate_columns(target, x, "target")
   }
   sample <- riesz_sample(cbind(.dose = dose, columns), kernel, asked$scale,
@@ -475,55 +474,58 @@ warn_overlap <- function(fit, label, omega, mean = 1) {
 
 # --- Balance -----------------------------------------------------------------
 
+# The means of columns of rows with weights, and their covariances.
+weighted_moments <- function(x, w) {
+  w <- w / sum(w)
+  mean <- drop(crossprod(w, x))
+  x <- x - rep(mean, each = nrow(x))
+  list(mean = mean, covariance = crossprod(x, w * x))
+}
+
 # Covariates of each group with weights, without, and of its target, a row each:
 # differences in standard deviations of the target (or of the source, where the
 # target has no rows); of doses their correlations with each covariate.
 balance_table <- function(space, parts, w, weights) {
   raw <- space$columns
-  moments <- \(rows, w, x = raw) {
-    x <- x[rows, , drop = FALSE]
-    w <- w / sum(w)
-    mean <- drop(cross(x, as.matrix(w)))
-    list(mean = mean, variance = drop(cross(
-      (x - rep(mean, each = nrow(x)))^2, as.matrix(w)
-    )))
-  }
   if (space$dose) {
-    dose <- sample_raw(space$sample)[, 1L]
+    both <- cbind(sample_raw(space$sample)[, 1L], raw)
     correlation <- \(w) {
-      stats::cov.wt(cbind(dose, raw), w / sum(w), cor = TRUE)$cor[-1L, 1L]
+      found <- weighted_moments(both, w)$covariance
+      (found[1L, ] / sqrt(found[1L] * diag(found)))[-1L]
     }
     return(data.frame(group = "all", column = colnames(raw),
                       before = correlation(weights),
                       after = correlation(weights * w), row.names = NULL))
   }
+  moments <- \(x, w) {
+    found <- weighted_moments(x, w)
+    list(mean = found$mean, variance = diag(found$covariance))
+  }
+  varies <- \(at) ifelse(at$variance > 1e-24 * at$mean^2, at$variance, NA)
   tables <- Map(\(part, group) {
-    rows <- part$rows
-    plain <- moments(rows, weights[rows])
-    now <- moments(rows, weights[rows] * w[rows])
     of <- part$of
+    x <- raw[part$rows, , drop = FALSE]
+    plain <- moments(x, weights[part$rows])
+    now <- moments(x, (weights * w)[part$rows])
     target <- if (!is.null(of$rows)) {
-      moments(of$rows, weights[of$rows])
+      moments(raw[of$rows, , drop = FALSE], weights[of$rows])
     } else if (!is.null(space$pool)) {
-      moments(TRUE, rep(1, nrow(space$pool)), space$pool)
+      moments(space$pool, rep(1, nrow(space$pool)))
     } else {
       list(mean = if (is.null(of$center)) NA else drop(
         unscale_points(space$sample$kernel, t(of$center))
       ), variance = NA)
     }
-    varies <- \(at) {
-      ifelse(at$variance > 1e-24 * at$mean^2, at$variance, NA)
-    }
-    target$variance <- rep_len(varies(target), ncol(raw))
-    unit <- sqrt(ifelse(is.na(target$variance), varies(plain), target$variance))
+    variance <- varies(target)
+    unit <- sqrt(ifelse(is.na(variance), varies(plain), variance))
     unit[is.na(unit)] <- 1
     data.frame(
       group = group, column = colnames(raw), target = target$mean,
       mean_before = plain$mean, mean_after = now$mean,
       before = (plain$mean - target$mean) / unit,
       after = (now$mean - target$mean) / unit,
-      ratio_before = plain$variance / target$variance,
-      ratio_after = now$variance / target$variance, row.names = NULL
+      ratio_before = plain$variance / variance,
+      ratio_after = now$variance / variance, row.names = NULL
     )
   }, parts, names(parts))
   do.call(rbind, unname(tables))

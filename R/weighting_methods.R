@@ -15,13 +15,22 @@ predict.kme_weights <- function(object, newdata, ...) {
   same_version(object)
   check_given(newdata)
   space <- object$space
-  treat <- if (!is.null(object$treat)) new_treatment(object, newdata)
-  if (!is.null(object$terms) && is.data.frame(newdata)) {
-    newdata <- read_terms(object$terms, newdata)
-  } else if (!is.null(object$treat)) {
-    newdata <- newdata[setdiff(names(newdata), treat_name(object))]
+  name <- object$names
+  read <- !is.null(object$terms) && is.data.frame(newdata)
+  x <- if (read) read_terms(object$terms, newdata) else newdata
+  treat <- NULL
+  if (!is.null(object$treat)) {
+    if (!read && !(is.data.frame(newdata) && name %in% names(newdata))) {
+      stop_input("'newdata' must be a data frame with the treatment, '", name,
+                 "'")
+    }
+    treat <- if (read) read_response(object$terms, newdata, "newdata") else
+      newdata[[name]]
+    treat <- if (space$dose) check_outcome(treat, nrow(newdata), name) else
+      seen_levels(treat, levels(object$treat), name)
+    if (!read) x <- newdata[setdiff(names(newdata), name)]
   }
-  columns <- covariate_columns(newdata, space$like, "newdata")
+  columns <- covariate_columns(x, space$like, "newdata")
   z <- scale_points(object$kernel, cbind(if (space$dose) treat, columns))
   w <- rep(1, nrow(z))
   for (name in names(object$functions)) {
@@ -30,31 +39,7 @@ predict.kme_weights <- function(object, newdata, ...) {
       w[rows] <- weight_values(object, name, z[rows, , drop = FALSE])
     }
   }
-  stats::setNames(w, rownames(newdata))
-}
-
-treat_name <- \(object) if (is.null(object$treat_name)) "treat" else
-  object$treat_name
-
-# The treatment of new rows, a column of the data that bears its name.
-new_treatment <- function(object, newdata) {
-  name <- treat_name(object)
-  if (!is.data.frame(newdata) ||
-        is.null(object$response) && !name %in% names(newdata)) {
-    stop_input("'newdata' must be a data frame with the treatment, '", name,
-               "'")
-  }
-  treat <- if (is.null(object$response)) newdata[[name]] else
-    read_response(object$response, newdata, "newdata")
-  if (!is.factor(object$treat)) {
-    return(check_outcome(treat, nrow(newdata), name))
-  }
-  unseen <- setdiff(as.character(treat), levels(object$treat))
-  if (length(unseen)) {
-    stop_input("'newdata' must have levels of '", name, "' that the fit has ",
-               "seen, not ", quoted(unseen))
-  }
-  factor(as.character(treat), levels(object$treat))
+  stats::setNames(w, rownames(x))
 }
 
 weight_values <- function(object, name, z) {
@@ -112,7 +97,7 @@ fit_lines.kme_weights <- function(x, digits) {
                   paste0(format(100 * groups$largest, digits = 2L), "%"),
                 lambda = format_number(groups$lambda, 3L),
                 label = if (is.factor(x$treat)) {
-                  paste(treat_name(x), "= ")
+                  paste(x$names, "= ")
                 }), "",
     if (!anyNA(x$balance$before)) {
       paste0("largest ", if (x$space$dose) "correlation with the treatment" else
@@ -152,13 +137,13 @@ fit_columns.kme_weights <- function(x, newdata, added) {
   }
   treat <- x$treat
   if (is.null(treat)) x$covs else
-    cbind(stats::setNames(data.frame(treat), treat_name(x)), x$covs)
+    cbind(stats::setNames(data.frame(treat), x$names), x$covs)
 }
 
 fit_request.kme_weights <- function(x, changes) {
   structure(change_data(x, changes, list(
     x = x$space$like, treat = x$treat, weights = x$s.weights, target = x$target
-  )), fields = c("treat_name", "response"))
+  )), fields = "names")
 }
 
 # A stored request with the data it was made of, or other ones.
@@ -182,7 +167,7 @@ fit_picture.kme_weights <- function(object, type = NULL, breaks = "Sturges") {
   }
   weights <- lapply(object$groups, \(i) object$weights[i])
   if (is.factor(object$treat)) {
-    names(weights) <- paste(treat_name(object), "=", names(weights))
+    names(weights) <- paste(object$names, "=", names(weights))
   }
   picture_weights_of(weights_title(object), weights, breaks)
 }
@@ -194,31 +179,33 @@ picture_balance <- function(x) {
     stop_input("'type' must not be \"balance\" for a target without points")
   }
   several <- length(unique(table$group)) > 1L
-  labels <- if (several) paste0(table$column, " (", table$group, ")") else
-    table$column
-  at <- rev(seq_along(labels))
   before <- abs(table$before)
   after <- abs(table$after)
   colors <- c("grey50", level_palette[1L])
-  new_picture(
-    weights_title(x),
-    if (x$space$dose) "|correlation with the treatment|" else
-      "|difference of means| in standard deviations", "",
-    list(
-      lying_layer(at, before, after), points_layer(cbind(before, at),
-                                                   color = colors[1L]),
+  picture_lines(
+    weights_title(x), if (x$space$dose) "|correlation with the treatment|" else
+      "|difference of means| in standard deviations",
+    paste0(table$column, if (several) paste0(" (", table$group, ")")),
+    before, after, \(at) list(
+      points_layer(cbind(before, at), color = colors[1L]),
       points_layer(cbind(after, at), color = colors[2L], main = TRUE)
-    ),
-    table, xlim = c(0, max(before, after, 0.1)),
-    ylim = c(0.5, length(at) + 0.5), ticks_y = list(at = at, labels = labels),
+    ), table, xlim = c(0, max(before, after, 0.1)),
     key = key_entries(c("before", "after"), colors)
   )
 }
 
-# Lines from x0 to x1 at heights.
-lying_layer <- function(at, x0, x1, col = "grey80", lwd = 1) {
-  new_layer("line", x = as.vector(rbind(x0, x1, NA)),
-            y = as.vector(rbind(at, at, NA)), col = col, lwd = lwd)
+# A line for each label, and what else there is at their heights.
+picture_lines <- function(title, xlab, labels, from, to, layers, value, ...,
+                          col = "grey80", lwd = 1) {
+  at <- rev(seq_along(labels))
+  new_picture(
+    title, xlab, "",
+    c(list(new_layer("line", x = as.vector(rbind(from, to, NA)),
+                     y = as.vector(rbind(at, at, NA)), col = col, lwd = lwd)),
+      layers(at)),
+    value, ylim = c(0.5, length(at) + 0.5),
+    ticks_y = list(at = at, labels = labels), ...
+  )
 }
 
 # A histogram of the weights of each group.

@@ -10,9 +10,9 @@ test_that("update() of a formula keeps the names of outcome and treatment", {
   data <- small_doses()
   slope <- kme_effect(y ~ dose, ~ x, data)
   again <- update(slope, control = list(lambda = 0.1))
-  expect_identical(again$names, c(y = "y", treat = "dose"))
+  expect_identical(again$names, c("y", "dose"))
   w <- kme_weights(arm ~ x, data)
-  expect_identical(update(w, estimand = "att")$treat_name, "arm")
+  expect_identical(update(w, estimand = "att")$names, "arm")
 })
 
 test_that("a policy given to update() calls the treatment by its name", {

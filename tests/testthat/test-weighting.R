@@ -391,7 +391,7 @@ test_that("update() asks again for the same data; saved fits are fits", {
   fit <- quietly(kme_weights(treat ~ a + b, frame, weights = rep(1:3, 20)))
   again <- quietly(update(fit))
   expect_equal(weights(again), weights(fit))
-  expect_identical(treat_name(again), "treat")
+  expect_identical(again$names, "treat")
   expect_output(print(again), "treat = 1")
   other <- quietly(update(fit, estimand = "att", positive = FALSE))
   expect_equal(weights(other), weights(quietly(kme_weights(
