@@ -306,6 +306,11 @@ span_layer <- function(x, lower, upper, main = FALSE) {
   new_layer("line", x = as.vector(rbind(x, x, NA)),
             y = as.vector(rbind(lower, upper, NA)), col = "grey65", main = main)
 }
+# Lines from x0 to x1 at heights.
+lying_layer <- function(at, x0, x1, ...) {
+  new_layer("line", x = as.vector(rbind(x0, x1, NA)),
+            y = as.vector(rbind(at, at, NA)), ...)
+}
 error_layer <- function(x, y, se) span_layer(x, y - se, y + se)
 
 # The values of `at` on a grid of n x n points that covers the points,

@@ -64,7 +64,7 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
     stop_input("'x' must be a fit of rkhs_iv() with penalty = \"norm\" and ",
                "points, not a nested one, of \"l2\" or of kernel values")
   }
-  task <- task_of(x)
+  task <- weak_task(x)
   system <- effect_system(task)
   if (is_weak(system$strength)) {
     warn_kernmean("the instruments are weak (effective F ",
@@ -112,18 +112,15 @@ iv_effect_arguments <- door_table(
 )
 
 # The task of a fit, as one of method "weak".
-task_of <- function(fit) {
+weak_task <- function(fit) {
   asked <- fit$arguments
   weights <- read_row_weights(asked$weights, fit$n)
-  task <- list(
-    called = c(a = "x", d = "z"), y = fit$y, penalty = "norm",
-    control = list(landmarks = fit$landmarks,
-                   tol_instrument = asked[["control"]]$tol_instrument),
-    rows = list(d = !logical(fit$n)), weights = weights,
-    lambda = list(d = fit$lambda[["lambda"]]), clusters = asked$clusters,
+  task <- utils::modifyList(fitted_task(fit), list(
+    weights = weights, clusters = asked$clusters,
     design = read_design(asked$controls, fit$n, weights),
     correct = c(fit$correct, 0)[1L], linear = c(fit$linear, 0)[1L]
-  )
+  ))
+  task$control$landmarks <- fit$landmarks
   task$maps <- if (is.null(fit$maps)) make_maps(task, fit$blocks) else
     Map(\(map, name) c(map, fit$blocks[[name]]["sample"]), fit$maps,
         task$called)

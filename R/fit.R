@@ -175,19 +175,19 @@ kernel_columns <- function(kernel) {
 }
 
 # A matrix whose columns have names: "x" for one that has none.
-named_columns <- function(x) {
+named_columns <- function(x, name = "x") {
   if (is.null(colnames(x)) && ncol(x) > 0L) {
-    colnames(x) <- if (ncol(x) == 1L) "x" else paste0("x", seq_len(ncol(x)))
+    colnames(x) <- paste0(name, if (ncol(x) > 1L) seq_len(ncol(x)))
   }
   x
 }
 
 # Columns of numbers, with names if they have none.
-named_frame <- function(x) {
+named_frame <- function(x, name = "x") {
   if (is.data.frame(x)) {
     return(x)
   }
-  x <- named_columns(as.matrix(x))
+  x <- named_columns(as.matrix(x), name)
   rows <- rownames(x)
   # Row names of a data frame are all different.
   rownames(x) <- NULL

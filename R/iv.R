@@ -504,11 +504,7 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   weights <- read_row_weights(asked$weights, n)
   clusters <- read_clusters(asked$clusters, n)
   rows <- moment_rows(asked$subset, n)
-  # Rows outside the first moment need no outcome.
-  y <- asked$y
-  blank <- if (is.numeric(y) && length(y) == n) which(!is.finite(y) & !rows$d)
-  if (length(blank)) y[blank] <- 0
-  y <- check_outcome(y, n, hint = if (nested) {
+  y <- check_outcome(needed_outcome(asked$y, rows), n, hint = if (nested) {
     ", in rows of the first moment, which 'subset' says"
   } else {
     na_hint
@@ -536,7 +532,15 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
                control = control, preset = preset, center = center,
                blocks = blocks, drawn = drawn,
                lambda = lambda, mu = c(mu, preset$alpha_scale), ratio = ratio)
-  fit_task(task, blocks, replace(y, blank, NA), stored(asked))
+  fit_task(task, blocks, replace(y, !is.finite(asked$y), NA), stored(asked))
+}
+
+# Rows outside the first moment need no outcome.
+needed_outcome <- function(y, rows) {
+  if (is.numeric(y) && length(y) == length(rows$d)) {
+    y[!is.finite(y) & !rows$d] <- 0
+  }
+  y
 }
 
 # A factor of at least two clusters, NULL for none.

@@ -123,6 +123,7 @@ fit_task <- function(task, blocks, y, arguments) {
   g <- fitted[, "g"]
   residuals <- stats::setNames(y, rows) - g
   fields <- list(
+    called = task$called,
     coefficients = lapply(functions, `[[`, "weights"), fitted.values = g,
     residuals = residuals, penalty = task$penalty,
     lambda = c(lambda = lambda[["d"]]), mu = c(mu = mu),

@@ -267,48 +267,36 @@ score <- function(object, newdata, ...) {
   same_version(object)
   check_given(newdata)
   nested <- is_nested_fit(object)
-  data <- score_data(object, newdata, nested)
-  n <- NROW(data$y)
+  data <- score_data(object, newdata)
   values <- if (nested) predict(object, data[c("a", "b")]) else
     cbind(g = iv_values(object, "g", data$x))
+  n <- nrow(values)
   # As in the fit, what is not to be explained is taken out.
   design <- if (identical(object$method, "weak")) {
     new_design(object, data$controls, n)
   }
-  if (length(object$controls) && n == nrow(values)) {
+  if (length(object$controls)) {
     values <- values + product(design[, -1L, drop = FALSE],
                                as.matrix(object$controls))
   }
-  rows <- moment_rows(data$subset, nrow(values))
-  # Rows outside the first moment need no outcome.
-  if (is.numeric(data$y) && n == nrow(values)) {
-    data$y[!is.finite(data$y) & !rows$d] <- 0
-  }
-  y <- check_outcome(data$y, nrow(values), "newdata$y", NULL)
+  rows <- moment_rows(data$subset, n)
+  y <- check_outcome(needed_outcome(data$y, rows), n, "newdata$y", NULL)
   w <- if (is.null(object$w)) 1 else
     check_outcome(data$w, n, "newdata$w", NULL)
   residuals <- list(d = values[, "g"] - y,
                     c = if (nested) values[, "h"] - w * values[, "g"])
-  names <- c(d = if (nested) "d" else "z", c = if (nested) "c")
-  task <- list(
-    called = if (nested) c(a = "a", b = "b") else c(a = "x"), y = object$y,
-    penalty = object$penalty, preset = object$arguments$preset,
-    control = object$arguments[["control"]],
-    rows = if (nested) object$rows else list(d = rep(TRUE, object$n)),
-    lambda = if (nested) list(d = object$lambda[["lambda_d"]],
-                              c = object$lambda[["lambda_c"]]) else
-      list(d = object$lambda[["lambda"]])
-  )
-  parts <- vapply(names(names), \(of) {
-    block <- object$blocks[[names[[of]]]]
-    new <- block_newdata(block, data[[names[[of]]]], names[[of]])
+  task <- fitted_task(object)
+  parts <- vapply(names(task$rows), \(of) {
+    name <- task$called[[of]]
+    block <- object$blocks[[name]]
+    new <- block_newdata(block, data[[name]], name)
     if (is.null(new$z)) {
       stop_input("'object' must be a fit on points for a score, not on a ",
                  "matrix of kernel values")
     }
     if (new$m != n) {
-      stop_input("'newdata' must have as many rows in '", names[[of]],
-                 "' as outcomes, ", n, ", not ", new$m)
+      stop_input("'newdata' must have as many rows in '", name, "' as in the ",
+                 "others, ", n, ", not ", new$m)
     }
     at <- rows[[of]]
     t <- sum(at)
@@ -326,27 +314,29 @@ score <- function(object, newdata, ...) {
   max(0, penalty_rule(task, n)$score * sum(parts) / n^2)
 }
 
+# The task of a fit, as far as its actions and penalties need it.
+fitted_task <- function(fit) {
+  rows <- if (is.null(fit$rows)) list(d = !logical(fit$n)) else fit$rows
+  list(called = fit$called, y = fit$y, penalty = fit$penalty, rows = rows,
+       preset = fit$arguments$preset, control = fit$arguments[["control"]],
+       lambda = stats::setNames(as.list(rev(fit$lambda)), names(rows)))
+}
+
 an_iv_fit <- is_a("rkhs_iv", "a fit of rkhs_iv() or rkhs_iv_nested()")
 
 # The parts of new data by name.
-score_data <- function(object, newdata, nested) {
-  if (!is.null(object$terms) && !(nested && is_plain_list(newdata))) {
-    if (!is.data.frame(newdata)) {
-      stop_input("'newdata' must be a data frame for a fit by formula, not ",
-                 describe(newdata))
-    }
+score_data <- function(object, newdata) {
+  if (!is.null(object$terms) && is.data.frame(newdata)) {
     return(moment_data(object$terms, newdata, "newdata"))
   }
-  needed <- if (!nested) c("x", "y", "z") else
-    c("a", "b", "c", "d", "y", if (!is.null(object$w)) "w")
-  if (length(object$controls)) needed <- c(needed, "controls")
-  allowed <- c(needed, if (nested) "subset")
-  if (!is_plain_list(newdata) || !all(needed %in% names(newdata)) ||
-        !all(names(newdata) %in% allowed)) {
+  needed <- c(names(object$blocks), "y", if (!is.null(object$w)) "w",
+              if (length(object$controls)) "controls")
+  if (!is_plain_list(newdata) || !all(needed %in% names(newdata))) {
     stop_input("'newdata' must be list(", paste(needed, "=", collapse = ", "),
-               "), not ", describe(newdata))
+               "), or for a fit by formula a data frame, not ",
+               describe(newdata))
   }
-  newdata
+  newdata[c(needed, intersect("subset", names(newdata)))]
 }
 
 fit_request.rkhs_iv <- function(x, changes) {
@@ -360,7 +350,7 @@ fit_request.rkhs_iv <- function(x, changes) {
     changes$data <- NULL
     read <- moment_data(x$terms, data, "data")
     names(read$y) <- row.names(data)
-    changes <- c(changes, read[!names(read) %in% names(changes)])
+    changes <- c(changes, read[setdiff(names(read), names(changes))])
   }
   # What iv_control() sets may be changed by itself. The same points have the
   # same landmarks, and what was centered stays so.
@@ -403,27 +393,18 @@ fit_request.rkhs_iv <- function(x, changes) {
 # All that a formula says in other data: its blocks, y, and what stood beside.
 moment_data <- function(layout, data, label) {
   extra <- lapply(attr(layout, "extra"), eval, data, environment(layout))
+  left <- attr(layout, "predvars")[[2L]]
+  check_variables(layout, data, label,
+                  intersect(all.vars(left), attr(layout, "columns")))
+  names(extra)[names(extra) == "moment"] <- "subset"
   c(moment_blocks(layout, data, label, names(attr(layout, "groups"))),
-    list(y = formula_outcome(layout, data, label)),
-    Filter(length, list(w = extra[["w"]], subset = extra$moment,
-                        clusters = extra$clusters, weights = extra$weights)))
+    list(y = as.vector(eval(left, data, environment(layout)))),
+    Filter(length, extra))
 }
 
 moment_blocks <- function(layout, data, label, names) {
   sapply(names, \(name) read_term(layout, data, name, label, named = TRUE),
          simplify = FALSE)
-}
-
-# The left side of a formula in other data.
-formula_outcome <- function(layout, data, label) {
-  side <- attr(layout, "predvars")[[2L]]
-  lacks <- Filter(\(name) !exists(name, environment(layout), mode = "numeric"),
-                  setdiff(all.vars(side), names(data)))
-  if (length(lacks)) {
-    stop_input("'", label, "' must have the column ", quoted(lacks),
-               " of the outcome")
-  }
-  as.vector(eval(side, data, environment(layout)))
 }
 
 #' @export
@@ -464,8 +445,8 @@ fit_lines.rkhs_iv <- function(x, digits) {
   several <- \(values) {
     paste(names(values), "=", number(values), collapse = ", ")
   }
-  groups <- attr(x$terms, "groups")
   names <- iv_names(x)
+  of <- lapply(names, paste, collapse = ", ")
   blocks <- Map(\(block, name) {
     label <- paste0(name, " (", describe_variable(block), ", rank ",
                     x$rank[[name]], ")")
@@ -478,9 +459,9 @@ fit_lines.rkhs_iv <- function(x, digits) {
            " instrumental variables, ",
            c(norm = "RKHS-norm", l2 = "empirical-L2")[[x$penalty]], " penalty"),
     strwrap(paste0(
-      "E[", c(names$y, if (nested) paste0("h(", names$b, ")")), " - ",
-      c("", if (!is.null(x$w)) "w "), "g(", names[[2L]], ") | ",
-      if (nested) c(names$d, names$c) else names$z, "] = 0"
+      "E[", c(of$y, if (nested) paste0("h(", of$b, ")")), " - ",
+      c("", if (!is.null(x$w)) "w "), "g(", of[[2L]], ") | ",
+      if (nested) c(of$d, of$c) else of$z, "] = 0"
     ), 80L, exdent = 2L),
     paste0(
       count_of(x$n, "row"), if (!all(unlist(x$rows))) {
@@ -504,14 +485,9 @@ fit_lines.rkhs_iv <- function(x, digits) {
       paste0("delta = ", number(preset_delta(preset, x$n)), ", alpha = ",
              number(x$alpha_scale), " delta^4")
     },
-    if (weak) {
-      weak_lines(x, number)
-    } else if (x$centered) {
-      paste0("intercept ", number(x$intercept), ", the mean of y")
-    } else {
-      "no intercept (y is not centered)"
-    },
-    if (!nested && !is.null(groups) && all(groups$x %in% groups$z)) {
+    if (weak) weak_lines(x, number, setdiff(names$x, names$z)),
+    paste("intercept", number(x$intercept)),
+    if (!nested && all(names$x %in% names$z)) {
       "every regressor is an instrument: endogeneity is not accounted for"
     },
     paste0("r'Pr/n = ", paste(number(x$criterion), collapse = " and ")),
@@ -520,40 +496,28 @@ fit_lines.rkhs_iv <- function(x, digits) {
 }
 
 # What method "weak" says of instruments, controls and rows.
-weak_lines <- function(x, number) {
+weak_lines <- function(x, number, endogenous) {
   strength <- x$strength
-  groups <- attr(x$terms, "groups")
-  endogenous <- setdiff(groups$x, groups$z)
-  terms <- vapply(as.list(attr(x$terms, "variables"))[-1L], deparse1, "")
-  used <- x$arguments
   overid <- x$error$overid
   strwrap(c(
-    if (length(endogenous) && any(groups$x %in% groups$z)) {
-      paste0("endogenous: ", paste(terms[endogenous], collapse = ", "))
+    if (!is.null(x$terms) && length(endogenous)) {
+      paste("endogenous:", paste(endogenous, collapse = ", "))
     },
-    if (length(x$controls)) paste0("linear controls: ", paste(
+    if (length(x$controls)) paste("linear controls:", paste(
       names(x$controls), number(x$controls), collapse = ", "
     )),
-    c(if (!is.null(used$clusters)) count_of(x$error$clusters, "cluster"),
-      if (!is.null(used$weights)) "rows are weighted"),
+    if (x$error$clusters) count_of(x$error$clusters, "cluster"),
+    if (!is.null(x$arguments$weights)) "rows are weighted",
     paste0(
-      "first stage: R^2 ", number(strength$r.squared), ", effective F ",
-      number(strength$F), " (features of x)", if (!is.na(strength$F_linear)) {
-        paste0(", ", number(strength$F_linear), " (linear part)")
-      }, ", ", number(strength$df), " directions; correction ",
-      number(x$correct), ", line ", number(x$linear),
-      if (isTRUE(x$keep < 0.995)) {
-        paste0(", ", number(100 * x$keep), "% of g is kept")
-      }
+      "first stage: R^2 ", number(strength$r.squared), ", ",
+      strength_words(strength, number), ", ", number(strength$df),
+      " directions; correction ", number(x$correct), ", line ",
+      number(x$linear), ", ", number(100 * x$keep), "% of g is kept"
     ),
     if (!anyNA(overid)) {
       paste0("residuals: r'Pr ", number(overid[["statistic"]]), " times its ",
              "mean under valid instruments, p = ", number(overid[["p.value"]]))
-    },
-    paste0("far from the sample g returns to ",
-           if (any(x$functions$g$slopes != 0)) {
-      "a straight line, "
-    }, "intercept ", number(x$intercept))
+    }
   ), 80L, exdent = 2L)
 }
 
@@ -565,8 +529,7 @@ iv_names <- function(x) {
     return(as.list(stats::setNames(nm = c("y", names(x$blocks)))))
   }
   names <- vapply(as.list(attr(x$terms, "variables"))[-1L], deparse1, "")
-  of <- lapply(attr(x$terms, "groups"), \(g) paste(names[g], collapse = ", "))
-  c(list(y = names[1L]), of)
+  c(list(y = names[1L]), lapply(attr(x$terms, "groups"), \(g) names[g]))
 }
 
 iv_approximation <- function(x) {
@@ -668,33 +631,25 @@ fit_values.rkhs_iv <- function(x, newdata = NULL) {
     cbind(added, prefixed(residuals, ".resid_"))
 }
 
-# The outcome and the columns of all blocks that have points.
+# The outcome and the columns of all blocks that have points; what two of them
+# share is there once.
 fit_columns.rkhs_iv <- function(x, newdata, added) {
   known <- names(Filter(\(block) knows_points(block$sample), x$blocks))
   frames <- if (is.null(newdata)) {
-    y <- stats::setNames(data.frame(unname(x$y)), iv_names(x)$y)
-    c(list(y), sapply(known, \(name) block_frame(x, name), simplify = FALSE))
+    y <- stats::setNames(list(unname(x$y)), iv_names(x)$y)
+    c(list(y), lapply(known, block_frame, object = x))
   } else {
     parts <- if (is_nested_fit(x) && is_plain_list(newdata)) newdata else
       stats::setNames(list(newdata), names(x$blocks)[1L])
     parts <- parts[names(parts) %in% known]
     Map(part_frame, parts, names(parts))
   }
-  # What two of them share is there once, other columns of the same name have
-  # that of their frame before it.
-  whole <- blank_frame(nrow(added),
-                       if (.row_names_info(added) > 0L) rownames(added))
-  for (l in seq_along(frames)) {
-    for (name in names(frames[[l]])) {
-      column <- frames[[l]][[name]]
-      if (!name %in% names(whole)) {
-        whole[[name]] <- column
-      } else if (!identical(whole[[name]], column)) {
-        whole[[paste0(names(frames)[l], ".", name)]] <- column
-      }
-    }
-  }
-  whole
+  columns <- unlist(lapply(unname(frames), as.list), recursive = FALSE)
+  columns <- columns[!duplicated(Map(list, columns, names(columns)))]
+  names(columns) <- make.unique(names(columns))
+  frame <- list2DF(columns, nrow(added))
+  if (.row_names_info(added) > 0L) row.names(frame) <- row.names(added)
+  frame
 }
 
 # The columns of a block with points as a data frame, in the units of the user.
@@ -703,19 +658,13 @@ block_frame <- function(object, name) {
   if (!is_factor_variable(block)) {
     return(part_frame(sample_raw(block$sample), name))
   }
-  part_frame(variable_input(block),
-             if (is.null(object$terms)) name else iv_names(object)[[name]])
+  part_frame(variable_input(block), iv_names(object)[[name]])
 }
 
 # Points of a block; columns without a name are called by it.
 part_frame <- function(part, name) {
-  if (is.data.frame(part)) {
-    return(part)
-  }
-  names <- colnames(part)
-  labels <- paste0(name, if (NCOL(part) > 1L) seq_len(ncol(part)))
-  stats::setNames(as.data.frame(unname(part)), if (is.null(names)) labels else
-    ifelse(nzchar(names), names, labels))
+  if (is.factor(part)) stats::setNames(data.frame(part), name) else
+    named_frame(part, name)
 }
 
 # --- Pictures ----------------------------------------------------------------
@@ -807,7 +756,8 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
 # A function along one column.
 picture_function <- function(object, f, column, n) {
   name <- function_block(object, f)
-  if (!knows_points(object$blocks[[name]]$sample)) {
+  block <- object$blocks[[name]]
+  if (!knows_points(block$sample)) {
     stop_input("'type' must not be \"fit\" for ", f, ", as '", name, "' is a ",
                "gram without points, which has no columns to draw along")
   }
@@ -817,74 +767,69 @@ picture_function <- function(object, f, column, n) {
   } else {
     check_pick(column, names(data), "column")
   }
-  along <- data[[j]]
-  levels <- if (!is.numeric(along)) levels(droplevels(as.factor(along)))
-  at <- if (is.null(levels)) {
-    seq(min(along), max(along), length.out = n)
-  } else {
+  label <- names(data)[j]
+  x <- data[[j]]
+  levels <- if (!is.numeric(x)) levels(droplevels(as.factor(x)))
+  along <- if (is.null(levels)) seq(min(x), max(x), length.out = n) else
     factor(levels, levels)
-  }
   # The others at their medians and most frequent levels.
   middle <- lapply(data, \(x) {
     if (is.numeric(x)) stats::median(x) else
       factor(names(which.max(table(as.factor(x)))))
   })
-  frame <- lapply(middle, rep, length(at))
-  frame[[j]] <- at
-  frame <- list2DF(frame)
+  frame <- data.frame(replace(middle, j, list(along)), check.names = FALSE)
+  new <- block_newdata(block, frame, name)
+  value <- suppressWarnings(point_values(object, f, new))
+  frame$.fitted <- unname(value)
   band <- !is.null(object$error)
-  block <- object$blocks[[name]]
-  value <- suppressWarnings(if (band) {
-    new <- block_newdata(block, frame, name)
-    iv_interval(object, 0.95, point_values(object, f, new), new,
-                new_design(object, NULL, length(at)))
-  } else {
-    cbind(iv_values(object, f, frame))
-  })
-  ends <- value[, -1L, drop = FALSE]
-  value <- unname(value[, 1L])
+  if (band) {
+    ends <- suppressWarnings(iv_interval(
+      object, 0.95, value, new, new_design(object, NULL, length(value))
+    ))
+    frame[c(".lower", ".upper")] <- list(ends[, "lwr"], ends[, "upr"])
+  }
   # The rows of the moment of the function.
-  rows <- object$rows[[if (f == "g") "d" else "c"]]
-  if (is.null(rows)) rows <- TRUE
+  rows <- fitted_task(object)$rows[[if (f == "g") "d" else "c"]]
   w <- object$w
   y <- if (f == "g") object$y else
     (if (is.null(w)) 1 else w) * object$fitted.values[, "g"]
   ylab <- if (f == "g") iv_names(object)$y else
     paste0(if (!is.null(w)) "w ", "g(a)")
-  label <- names(data)[j]
-  x <- along[rows]
-  curve <- list(x = at, y = value)
-  ticks <- NULL
-  if (!is.null(levels)) {
+  x <- x[rows]
+  at <- along
+  color <- level_palette[1L]
+  shade <- tint(color)
+  if (is.null(levels)) {
+    curve <- new_layer("line", x = at, y = frame$.fitted, col = color, lwd = 2,
+                       main = TRUE)
+  } else {
     # Bars at the levels over their points, which are side by side, by another
     # irrational than that by which points_layer() takes a share.
     level <- match(as.character(x), levels)
     rank <- stats::ave(level, level, FUN = seq_along)
     x <- level + 0.6 * ((sqrt(2) * rank) %% 1 - 0.5)
     at <- seq_along(levels)
-    curve <- list(x = as.vector(rbind(at - 0.4, at + 0.4, NA)),
-                  y = as.vector(rbind(value, value, NA)))
-    ticks <- list(at = at, labels = levels)
+    shade <- "grey30"
+    curve <- lying_layer(frame$.fitted, at - 0.4, at + 0.4, col = color,
+                         lwd = 2, main = TRUE)
   }
-  color <- tint(level_palette[1L])
+  points <- points_layer(cbind(x, unname(y)[rows]), color = "grey65")
   new_picture(
     paste("Instrumental-variable estimate of", f), label, ylab,
-    c(if (band && is.null(levels)) {
-        list(new_layer("ribbon", x = at, y0 = ends[, 1L], y1 = ends[, 2L],
-                       col = color))
+    list(
+      if (band && is.null(levels)) {
+        new_layer("ribbon", x = at, y0 = frame$.lower, y1 = frame$.upper,
+                  col = shade)
       },
-      list(points_layer(cbind(x, unname(y)[rows]), color = "grey65")),
-      if (band && !is.null(levels)) {
-        list(error_layer(at, rowMeans(ends), (ends[, 2L] - ends[, 1L]) / 2))
-      },
-      list(new_layer("line", x = curve$x, y = curve$y, col = level_palette[1L],
-                     lwd = 2, main = TRUE))),
-    if (band) cbind(frame, .fitted = value, .lower = ends[, 1L],
-                    .upper = ends[, 2L]) else cbind(frame, .fitted = value),
+      points,
+      if (band && !is.null(levels)) span_layer(at, frame$.lower, frame$.upper),
+      curve
+    ),
+    frame,
     key = if (band) rbind(
-      key_entries(f, level_palette[1L], "line", lwd = 2),
-      key_entries("95% intervals", if (is.null(levels)) color else "black",
-                  if (is.null(levels)) "box" else "line")
+      key_entries(f, color, "line", lwd = 2),
+      key_entries("95% intervals", shade, if (is.null(levels)) "box" else
+        "line")
     ),
     note = if (length(middle) > 1L) list(
       text = paste0("at ", shorten(paste(
@@ -893,7 +838,8 @@ picture_function <- function(object, f, column, n) {
         }, "")
       ), 3L)), color = "grey30"
     ),
-    xlim = if (!is.null(levels)) c(0.5, length(levels) + 0.5), ticks = ticks,
+    xlim = if (!is.null(levels)) c(0.5, length(levels) + 0.5),
+    ticks = if (!is.null(levels)) list(at = at, labels = levels),
     panel = paste0(f, ": ", ylab, " against ", label)
   )
 }
@@ -905,29 +851,23 @@ picture_strength <- function(object) {
     stop_input("'type' must not be \"strength\" but for method = \"weak\" and ",
                "numeric columns of x")
   }
-  panels <- lapply(names(first), \(name) {
-    data <- first[[name]]
+  note <- list(text = strength_words(object$strength, \(x) {
+    format_number(x, 3L)
+  }), color = "grey30")
+  panels <- Map(\(data, name) {
     ends <- range(data$fitted)
     new_picture(
-      name, "first-stage fit", paste0(name, ", standardized"),
+      paste("First stage of", name), "first-stage fit",
+      paste0(name, ", standardized"),
       list(points_layer(cbind(data$fitted, data$actual), color = "grey65"),
            new_layer("line", x = ends, y = ends, col = level_palette[1L],
                      lwd = 2, main = TRUE)),
-      data, panel = name
+      data, panel = name, note = note
     )
-  })
-  strength <- object$strength
-  note <- list(text = paste0(
-    "effective F ", format_number(strength$F, 3L), " (features), ",
-    format_number(strength$F_linear, 3L), " (linear part)"
-  ), color = "grey30")
-  if (length(panels) == 1L) {
-    panels[[1L]]$title <- paste("First stage of", names(first))
-    panels[[1L]]$note <- note
-    return(panels[[1L]])
-  }
-  list(panels = panels, title = "First stage", xlab = "first-stage fit",
-       ylab = "", free = "free", note = note, value = first)
+  }, unname(first), names(first))
+  if (length(panels) == 1L) panels[[1L]] else
+    list(panels = panels, title = "First stage", xlab = "first-stage fit",
+         ylab = "", free = "free", note = note, value = first)
 }
 
 picture_held_out <- function(object) {

@@ -207,6 +207,13 @@ iv_strength <- function(task, whole) {
              p_linear = p_linear)
 }
 
+strength_words <- function(strength, number) {
+  paste0("effective F ", number(strength$F), " (features of x)",
+         if (!is.na(strength$F_linear)) {
+           paste0(", ", number(strength$F_linear), " (linear part)")
+         })
+}
+
 # What the instruments do not identify is said once, by the warning of weak
 # instruments; FALSE if it was.
 warn_weak <- function(task, strength) {
@@ -222,10 +229,8 @@ warn_weak <- function(task, strength) {
     )
   } else if (is_weak(strength)) {
     warn_kernmean(
-      "the instruments are weak (effective F ", number(strength$F), " of the ",
-      "features of '", name, "'", if (!is.na(strength$F_linear)) {
-        paste0(", ", number(strength$F_linear), " of its linear part")
-      }, "): at most a straight line",
+      "the instruments of '", name, "' are weak (",
+      strength_words(strength, number), "): at most a straight line",
       if (isTRUE(strength$F_linear < weak_below)) {
         ", not even its slope in every column,"
       }, " is identified, and the estimate may be biased towards the ",

@@ -200,9 +200,7 @@ picture_lines <- function(title, xlab, labels, from, to, layers, value, ...,
   at <- rev(seq_along(labels))
   new_picture(
     title, xlab, "",
-    c(list(new_layer("line", x = as.vector(rbind(from, to, NA)),
-                     y = as.vector(rbind(at, at, NA)), col = col, lwd = lwd)),
-      layers(at)),
+    c(list(lying_layer(at, from, to, col = col, lwd = lwd)), layers(at)),
     value, ylim = c(0.5, length(at) + 0.5),
     ticks_y = list(at = at, labels = labels), ...
   )

@@ -90,9 +90,9 @@ test_that("a score is r'Pr/t^2 of new rows", {
   forms <- first %*% p(1) %*% first + second %*% p(1) %*% second
   expect_equal(score(nested, part), drop(forms) / 400, tolerance = 1e-9)
   refused(score(y, x), "a fit of rkhs_iv")
-  refused(score(fit, x[new]), "list\\(x =, y =, z =\\)")
+  refused(score(fit, x[new]), "list\\(x =, z =, y =\\)")
   refused(score(by_formula, list(1)), "data frame")
-  refused(score(by_formula, data[c("x", "z")]), "the column 'y' of the outcome")
+  refused(score(by_formula, data[c("x", "z")]), "missing: 'y'")
   refused(score(fit, list(x = x[new], y = y[new], z = z[1:3])), "as many rows")
   refused(score(fit, list(x = x[new], y = NA, z = z[new])), "newdata\\$y")
 })

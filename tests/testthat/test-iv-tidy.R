@@ -75,7 +75,7 @@ test_that("points have the outcome, all blocks once, and what is fitted", {
   fit <- rkhs_iv(cbind(v = s$a[, 1]), s$y, cbind(v = s$d[, 1]), lambda = 1,
                  mu = 1)
   expect_identical(as.data.frame(fit)[1:3],
-                   data.frame(y = s$y, v = s$a[, 1], z.v = s$d[, 1]))
+                   data.frame(y = s$y, v = s$a[, 1], v.1 = s$d[, 1]))
   fit <- rkhs_iv(unname(s$a), s$y, level, lambda = 1, mu = 1)
   expect_identical(names(as.data.frame(fit))[1:4], c("y", "x1", "x2", "z"))
   # Of kernel values there is nothing to be shown.
