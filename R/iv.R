@@ -364,7 +364,12 @@ iv_arguments <- door_table(
   }, as.double)),
   controls = anything, clusters = anything, weights = anything,
   preset = a_preset, control = an_iv_control,
-  rules = list(when("preset", lambda = NULL, mu = NULL)),
+  rules = list(
+    when("preset", lambda = NULL, mu = NULL, method = "classic"),
+    when(c(penalty = "l2"), method = "classic"),
+    when(c(method = "classic"), linear = NULL, controls = NULL, clusters = NULL,
+         weights = NULL)
+  ),
   aside = c("x", "y", "z"),
   hints = stats::setNames(
     paste0("is set by control = iv_control(", names(formals(iv_control)),
@@ -509,7 +514,9 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   } else {
     na_hint
   })
-  w <- if (!is.null(asked$w)) check_outcome(asked$w, n, "w", NULL)
+  # Not the weights, which begin so.
+  w <- asked[["w"]]
+  if (!is.null(w)) w <- check_outcome(w, n, "w", NULL)
   landmarks <- control$landmarks
   if (length(landmarks) && (max(landmarks) > n || identical(landmarks, 1L) &&
                               n > 1L)) {
@@ -524,7 +531,7 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
     if (is.null(preset)) "gcv" else NA
   task <- list(called = called, method = method, y = unname(y),
                in_blocks = !is.null(preset) ||
-                 identical(asked$method, "classic"),
+                 "method" %in% attr(asked, "given") && method == "classic",
                correct = control$correct, linear = asked$linear,
                clusters = clusters, weights = if (method == "weak") weights,
                design = read_design(asked$controls, n, weights), w = unname(w),
@@ -532,7 +539,7 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
                control = control, preset = preset, center = center,
                blocks = blocks, drawn = drawn,
                lambda = lambda, mu = c(mu, preset$alpha_scale), ratio = ratio)
-  fit_task(task, blocks, replace(y, !is.finite(asked$y), NA), stored(asked))
+  fit_task(task, replace(y, !is.finite(asked$y), NA), stored(asked))
 }
 
 # Rows outside the first moment need no outcome.
@@ -555,27 +562,21 @@ read_clusters <- function(clusters, n) {
   clusters
 }
 
-# What only method "weak" has must not be given with another.
+# Both penalties given are a classic fit, unless what else is asked for takes
+# method "weak".
 iv_method <- function(asked, nested, mu, lambda) {
-  own <- c(list(correct = asked[["control"]]$correct),
-           asked[intersect(c("linear", "controls", "clusters", "weights"),
-                           names(asked))])
-  own <- names(Filter(Negate(is.null), own))
-  classic <- nested || asked$penalty == "l2" || !is.null(asked$preset)
-  method <- asked$method
+  control <- asked[["control"]]
+  method <- if (nested) "classic" else asked$method
   if (is.null(method)) {
-    given <- length(mu) == 1L && is.numeric(lambda[[1L]]) && !length(own)
-    method <- if (classic || given) "classic" else "weak"
+    more <- c(list(control$correct),
+              asked[c("linear", "controls", "clusters", "weights")])
+    given <- length(mu) == 1L && is.numeric(lambda[[1L]])
+    method <- if (given && !any(lengths(more))) "classic" else "weak"
   }
-  if (method == "weak" && classic) {
-    stop_input("'method' must not be \"weak\" with penalty = \"l2\" or a ",
-               "preset")
+  if (method == "classic" && !is.null(control$correct)) {
+    stop_input("'correct' must be NULL for method = \"classic\"")
   }
-  if (method == "classic" && length(own)) {
-    stop_input("'", own[1L], "' must be NULL but in fits of rkhs_iv() with ",
-               "method = \"weak\"")
-  }
-  if (method == "weak" && isFALSE(asked[["control"]]$intercept)) {
+  if (method == "weak" && isFALSE(control$intercept)) {
     stop_input("'intercept' must not be FALSE but with method = \"classic\"")
   }
   method
@@ -663,10 +664,7 @@ moment_rows <- function(subset, n) {
   if (!is_plain_list(subset)) {
     subset <- list(d = subset, c = if (is.atomic(subset)) subset == 0)
   }
-  fine <- \(x) {
-    (is.logical(x) || is.numeric(x)) && length(x) == n && all(x %in% 0:1) &&
-      any(x == 1)
-  }
+  fine <- \(x) length(x) == n && all(x %in% 0:1) && any(x == 1)
   if (!identical(sort(names(subset)), c("c", "d")) ||
         !all(vapply(subset, fine, NA))) {
     stop_input("'subset' must be a vector of 0 and 1, one for each of the ",

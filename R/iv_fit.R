@@ -18,8 +18,9 @@
 # range of F_A (l2): of moments alone, which add up over rows.
 
 # The fit of a task. `y` is the outcome as the fit shows it.
-fit_task <- function(task, blocks, y, arguments) {
+fit_task <- function(task, y, arguments) {
   nested <- is_nested(task)
+  blocks <- task$blocks
   task$maps <- make_maps(task, blocks)
   weak <- task$method == "weak"
   if (weak) task$straight <- straight_columns(blocks[["x"]], task$design)
@@ -120,47 +121,43 @@ fit_task <- function(task, blocks, y, arguments) {
   if (is.null(rows)) rows <- rownames(blocks[[task$called[["a"]]]]$sample$x)
   dimnames(fitted) <- list(rows, names(functions))
   dimnames(adversary) <- list(rows, c("first", "second")[seq_along(task$rows)])
-  g <- fitted[, "g"]
-  residuals <- stats::setNames(y, rows) - g
+  residuals <- cbind(
+    first = stats::setNames(y, rows) - fitted[, 1L],
+    second = if (nested) {
+      fitted[, 2L] - (if (is.null(task$w)) 1 else task$w) * fitted[, 1L]
+    }
+  )
+  shown <- \(x) if (nested) x else x[, 1L]
   fields <- list(
-    called = task$called,
-    coefficients = lapply(functions, `[[`, "weights"), fitted.values = g,
-    residuals = residuals, penalty = task$penalty,
-    lambda = c(lambda = lambda[["d"]]), mu = c(mu = mu),
-    intercept = intercept[1L], criterion = solved$criterion[1L] / whole$n,
+    called = task$called, coefficients = lapply(functions, `[[`, "weights"),
+    fitted.values = shown(fitted), residuals = shown(residuals),
+    penalty = task$penalty, lambda = stats::setNames(
+      rev(lambda), paste0("lambda", if (nested) c("_c", "_d"))
+    ), mu = if (nested) c(mu_g = mu, mu_h = mu * task$ratio) else c(mu = mu),
+    intercept = intercept[1L],
+    criterion = stats::setNames(
+      solved$criterion / whole$n, if (nested) c("first", "second")
+    )[seq_along(lambda)],
     rank = stats::setNames(system$ranks, task$called[names(system$ranks)]),
     cv = cv, first_stage = if (nested) stage else stage$d,
     rule = if (!is.null(cv)) task$control$rule,
     alpha_scale = if (!is.null(task$preset)) chosen, functions = functions,
     adversary = adversary,
     blocks = blocks, kernels = lapply(blocks, \(block) block$sample$kernel),
-    y = y, n = length(y), method = task$method, centered = task$center,
-    landmarks = task$control$landmarks, arguments = arguments
+    y = y, w = task$w, rows = if (nested) task$rows, n = length(y),
+    method = task$method, centered = task$center,
+    landmarks = task$control$landmarks, arguments = arguments,
+    # These cannot be made again.
+    maps = if (!is.null(task$control$features)) lapply(task$maps, small_map)
   )
   if (weak) {
-    fields$controls <- stats::setNames(intercept, colnames(task$design))[-1L]
-    fields$design <- attributes(task$design)[c("terms", "levels", "means")]
-    fields$strength <- strength
-    kept <- c("correct", "linear", "keep")
-    fields[kept] <- task[kept]
-    fields$error <- errors
+    fields <- c(fields, task[c("correct", "linear", "keep")], list(
+      controls = stats::setNames(intercept, colnames(task$design))[-1L],
+      design = attributes(task$design)[c("terms", "levels", "means")],
+      strength = strength, error = errors
+    ))
   }
-  # These cannot be made again.
-  if (!is.null(task$control$features)) {
-    fields$maps <- lapply(task$maps, small_map)
-  }
-  if (!nested) {
-    return(new_fit("rkhs_iv", fields))
-  }
-  second <- fitted[, "h"] - if (is.null(task$w)) g else task$w * g
-  fields$fitted.values <- fitted
-  fields$residuals <- cbind(first = residuals, second = second)
-  fields$lambda <- c(lambda_c = lambda[["c"]], lambda_d = lambda[["d"]])
-  fields$mu <- c(mu_g = mu, mu_h = mu * task$ratio)
-  fields$criterion <- c(first = solved$criterion[1L],
-                        second = solved$criterion[2L]) / whole$n
-  fields[c("w", "rows")] <- task[c("w", "rows")]
-  new_fit(c("rkhs_iv_nested", "rkhs_iv"), fields)
+  new_fit(c(if (nested) "rkhs_iv_nested", "rkhs_iv"), fields)
 }
 
 # tr K, which is n for kernels with k(x, x) = 1.
@@ -354,32 +351,20 @@ search_penalty <- function(task, whole, values, folds, parts, known = TRUE) {
     attr(values, "wider"), 1e-24 * mean(task$y[task$rows$d]^2)
   )
   end <- search$border
-  given <- is.null(attr(values, "wider"))
-  line <- isTRUE(task$linear > task$unit)
-  if (!known && (search$highest || identical(end, "largest"))) {
-    # A warning of weak instruments has said so.
-  } else if (search$highest && !identical(end, "largest")) {
+  # A warning of weak instruments has said so.
+  said <- !known && (search$highest || identical(end, "largest"))
+  if (!said && (search$highest || length(end))) {
     warn_kernmean(
-      "rule = \"", rule, "\" takes the largest penalty that was ",
-      if (given) "given; try larger ones" else paste0(
-        "tried: the instruments hardly tell the function from a ",
-        if (line) "straight line" else paste0(
-          "constant, and a flat fit does not mean that there is no effect"
-        ), "; rule = \"min\" takes the penalty of the smallest held-out ",
-        "criterion"
-      ), kind = "border"
-    )
-  } else if (!is.null(end)) {
-    warn_kernmean(
-      "the held-out criterion is smallest at the ", end, " penalty that was ",
-      if (given) "given" else "tried",
-      if (search$extended) ", also of more values", ": it ",
-      if (end == "largest") {
-        paste("finds nothing", if (line) "but a straight line" else
-          "of the function")
-      } else {
-        "wants no penalty"
-      }, if (given) "; try more values", kind = "border"
+      if (length(end)) "the held-out criterion is smallest at" else
+        paste0("rule = \"", rule, "\" takes"),
+      " the ", c(end, "largest")[1L], " penalty that was ",
+      if (is.null(attr(values, "wider"))) "given; try more values" else "tried",
+      if (!identical(end, "smallest")) {
+        paste(": the instruments hardly tell the function from a", if (
+          isTRUE(task$linear > task$unit)
+        ) "straight line" else
+          "constant, which does not mean that there is no effect")
+      }, kind = "border"
     )
   }
   search
@@ -391,31 +376,27 @@ iv_folds <- function(task) {
   folds <- task$control$folds
   rows <- task$rows
   by_row <- length(folds) > 1L
+  n <- length(task$y)
+  units <- if (is.null(task$clusters)) seq_len(n) else task$clusters
   if (by_row) {
-    of <- read_folds(folds, length(task$y), "rows")
+    of <- read_folds(folds, n, "rows")
     # In the order in which they come.
     of <- factor(of, unique(of))
-    if (!is.null(task$clusters) &&
-          any(rowSums(table(task$clusters, of) > 0) > 1)) {
+    if (anyDuplicated(unique(data.frame(units, of))$units)) {
       stop_input("'folds' must keep the rows of each cluster together")
     }
   } else {
     blocks <- identical(folds, "blocks") || task$in_blocks
     count <- if (is_number(folds)) take(folds, count(2L)) else
-      min(6L, length(task$y),
-          if (!is.null(task$clusters)) nlevels(task$clusters))
+      min(6L, length(unique(units)))
     strata <- if (is.null(task$preset)) Reduce(\(d, c) d + 2L * c, rows) else
-      rep(1L, length(task$y))
+      rep(1L, n)
     if (task$method == "weak" && is_factor_variable(task$blocks$z)) {
       level <- max.col(task$blocks$z$sample$x, "first")
       strata <- level * (tabulate(level)[level] >= 2 * count)
     }
-    of <- if (is.null(task$clusters)) {
-      make_folds(length(task$y), count, if (blocks) "blocks" else "hashed",
-                 strata)
-    } else {
-      cluster_folds(task$clusters, count)
-    }
+    of <- if (!is.null(task$clusters)) cluster_folds(units, count) else
+      make_folds(n, count, if (blocks) "blocks" else "hashed", strata)
     of <- factor(of, seq_len(count))
   }
   lacks <- lapply(rows, \(r) table(of[r]) %in% c(0L, sum(r)))
@@ -430,40 +411,33 @@ iv_folds <- function(task) {
   factor(of, setdiff(levels(of), bad))
 }
 
-# Rows in an order make folds of rows next to each other that are not alike.
+# Rows in an order make folds of rows next to each other that are not alike: of
+# some column of the rows of a moment not all have the same mean, by F tests.
 sorted_below <- 1e-6
 
 warn_sorted <- function(of, task) {
-  columns <- c(list(y = cbind(y = task$y)),
+  columns <- c(list(y = cbind(task$y)),
                lapply(task$maps, \(map) sample_raw(map$sample)))
-  # Of each moment its own rows.
-  p <- unlist(unname(Map(\(x, block) {
+  p <- unlist(Map(\(x, block) {
     rows <- task$rows[[if (block %in% c("b", "c")) "c" else "d"]]
-    if (!is.null(x)) fold_p_values(x[rows, , drop = FALSE], of[rows])
-  }, columns, names(columns))))
-  worst <- which.min(p)
-  if (isTRUE(p[worst] < sorted_below / length(p))) {
-    column <- c(names(p)[worst], "")[1L]
+    of <- droplevels(of[rows])
+    between <- nlevels(of) - 1
+    within <- sum(rows) - 1 - between
+    if (!is.null(x) && within > 0) {
+      x <- scale(data.matrix(x)[rows, , drop = FALSE])
+      explained <- colSums(rowsum(x, of)^2 / tabulate(of))
+      left <- pmax(sum(rows) - 1 - explained, 0)
+      stats::pf(explained / between / (left / within), between, within,
+                lower.tail = FALSE)
+    }
+  }, columns, names(columns)))
+  if (min(1, p, na.rm = TRUE) * length(p) < sorted_below) {
     warn_kernmean(
-      "the folds of rows next to each other are not alike",
-      if (nzchar(column)) paste0(" in '", column, "'"), " (rows in some ",
+      "the folds of rows next to each other are not alike (rows in some ",
       "order?), and penalties chosen by them may be too large; random ones ",
       "are folds = sample(rep_len(1:", nlevels(of), ", ", length(of), "))",
       kind = "folds"
     )
-  }
-}
-
-# Of the F tests that columns have the same mean in all folds.
-fold_p_values <- function(x, of) {
-  of <- droplevels(of)
-  between <- nlevels(of) - 1
-  within <- nrow(x) - 1 - between
-  if (within > 0) {
-    explained <- colSums(rowsum(scale(data.matrix(x)), of)^2 / tabulate(of))
-    left <- pmax(nrow(x) - 1 - explained, 0)
-    stats::pf(explained / between / (left / within), between, within,
-              lower.tail = FALSE)
   }
 }
 
