@@ -178,19 +178,18 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
     fit <- riesz_estimate(p, arm_ridge(settings$lambda, name, "lambda"),
                           arm_ridge(settings$mu, name, "mu"),
                           folds = !is.null(settings$folds))
-    warn_overlap(list(weights = fit$effective, imbalance = fit$imbalance),
-                 part$label, p$omega, p$m_h[1L])
+    # Weights of derivatives and policies have the mean 0.
+    if (!is.na(fit$ess)) {
+      warn_overlap(p$omega * fit$effective, fit$imbalance, part$label)
+    }
     fit
   }, parts$problems, names(parts$problems))
   combined <- combine_problems(parts, fits, y, weights)
-  clusters <- if (!is.null(unit$cluster)) {
-    c(unit$cluster, nlevels(factor(unit$cluster)) +
-        seq_len(nrow(combined$influence) - n))
-  }
   new_fit("kme_effect", with_residuals(c(
     combined[c("coefficients", "effective", "plugin", "influence")],
     list(
-      vcov = influence_covariance(combined$influence, clusters, combined$block),
+      vcov = influence_covariance(combined$influence, unit$cluster,
+                                  combined$block),
       fits = fits, functional = functional, y = y, treat = treat,
       names = c("y", "treat"), target = asked$target,
       rows = lapply(parts$problems, `[[`, "rows"), covs = named_frame(x),
@@ -434,14 +433,15 @@ combine_problems <- function(parts, fits, y, weights) {
        influence = influence %*% t(contrasts), block = block)
 }
 
-# U'U n/(n - 1) of the units of each sample, U summed within clusters; samples
-# that share one are one.
+# U'U n/(n - 1) of the units of each sample, U summed within clusters, of which
+# rows of a target are none; samples that share one are one.
 influence_covariance <- function(influence, clusters, block) {
   if (!is.null(clusters)) {
-    influence <- rowsum(influence, clusters)
-    ends <- tapply(block, clusters, range, simplify = FALSE)
-    ends <- do.call(rbind, ends)
-    block <- if (all(ends[, 1L] == ends[, 2L])) ends[, 1L] else
+    rows <- seq_len(nrow(influence))
+    unit <- replace(rows + max(rows), seq_along(clusters), clusters)
+    influence <- rowsum(influence, unit)
+    ends <- unique(data.frame(unit, block))
+    block <- if (!anyDuplicated(ends$unit)) ends$block[order(ends$unit)] else
       rep(1L, nrow(influence))
   }
   size <- tabulate(block)[block]

@@ -197,11 +197,8 @@ iv_functional <- function(fit, task, asked, name) {
   }
   target <- iv_target(fit, asked$target, asked$smooth)
   if (!is.null(target$z)) {
-    far <- apply(target$z, 2L, range)
-    if (any(far[1L, ] > apply(sample$x, 2L, max) |
-              far[2L, ] < apply(sample$x, 2L, min))) {
-      warn_kernmean("'target' has none of its values of a column where x has ",
-                    "some, and g is extrapolated", kind = "overlap")
+    for (j in seq_len(ncol(target$z))) {
+      warn_outside(target$z[, j], sample$x[, j], "a column", "target")
     }
     return(at(target))
   }
@@ -275,16 +272,13 @@ debias <- function(s, m, target, mu, clusters) {
   influence <- as.matrix(a * residuals / n)
   spread <- as.matrix(upsilon * (values - middle) / nrow(m))
   influence <- if (target) rbind(influence, spread) else influence + spread
-  others <- seq_len(target * nrow(m))
   # The weights of rows are in a once.
   apart <- \(a) sqrt(sum((colMeans(a / s$root * s$z) - b)^2))
   list(
     estimate = mean(a * s$y / s$root),
     plugin = middle + target * mean(s$root * s$y), influence = influence,
-    variance = influence_covariance(
-      influence, if (!is.null(clusters)) c(clusters, n + others),
-      rep(1:2, c(n, length(others)))
-    ),
+    variance = influence_covariance(influence, clusters,
+                                    rep(1:2, c(n, nrow(influence) - n))),
     effective = a, alpha = weights(inverse * b), residuals = residuals,
     edf = ncol(s$h) + sum(s$values * inverse), ess = effective_rows(a),
     imbalance = c(after = apart(a), before = apart(target * s$root^2),

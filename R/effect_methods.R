@@ -114,11 +114,7 @@ fit_facts.kme_effect <- function(x) {
     nobs = x$n, functional = x$functional,
     clusters = if (is.null(x$cluster)) NA_integer_ else
       length(unique(x$cluster)),
-    effective = if (!x$functional %in% c("derivative", "policy")) {
-      sum(vapply(x$fits, `[[`, 0, "ess"))
-    } else {
-      NA_real_
-    },
+    effective = sum(vapply(x$fits, `[[`, 0, "ess")),
     imbalance = max(vapply(x$fits, \(fit) fit$imbalance[["after"]], 0)),
     plugin = one_number(x$plugin)
   ), kernel_columns(x$kernel))

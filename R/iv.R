@@ -644,7 +644,7 @@ block_kernels <- function(kernel, brings) {
 }
 
 check_outcome <- function(y, n, name = "y", hint = na_hint) {
-  if (inherits(y, "AsIs")) class(y) <- setdiff(class(y), "AsIs")
+  y <- plain_term(y)
   if (!is.numeric(y) || is.object(y) && !stats::is.ts(y) || NCOL(y) != 1L) {
     stop_input("'", name, "' must be a numeric vector, not ", describe(y))
   }

@@ -179,7 +179,8 @@ iv_system <- function(task, moments, first) {
     s$vectors / rep(sqrt(s$values), each = nrow(gram))
   })
   roots <- lapply(stats::setNames(nm = names(task$rows)), \(of) {
-    apply_root(task, moments, of, moments[[of]]$with)
+    root <- action_root(task, moments, of)
+    list(rank = root$rank, x = root$times(moments[[of]]$with))
   })
   of_g <- seq_len(task$maps$a$r)
   d <- roots$d$x
@@ -482,7 +483,7 @@ held_out_scores <- function(task, whole, folds, grid, parts) {
     rows <- each[[k]]
     if (anew) task <- task_without(task, rows)
     held <- if (is.null(parts)) row_moments(task, rows) else parts[[k]]
-    train <- if (!anew) moments_without(whole, held) else
+    train <- if (!anew) moments_with(whole, held, `-`) else
       row_moments(task, setdiff(seq_len(n), rows))
     system <- iv_system(task, train, replace(task$rows$d, rows, FALSE))
     theta <- system$solve(system, grid * penalty_rule(task, train$n)$mu)$theta
@@ -492,7 +493,7 @@ held_out_scores <- function(task, whole, folds, grid, parts) {
         theta$g, if (of == "c") theta$h, -1,
         matrix(system$mean, length(system$mean), length(grid))
       ))
-      colSums(apply_root(task, held, of, right)$x^2)
+      colSums(action_root(task, held, of)$times(right)^2)
     })
     penalty_rule(task, held$n)$score * Reduce(`+`, parts) / held$n^2
   }, task$control$progress && n >= shown_from)

@@ -74,53 +74,45 @@ sum_panels <- function(task, rows, value) {
 
 map_width <- \(task) max(vapply(task$maps, `[[`, 1, "r"))
 
-# The moments of the rows of two parts, and of the rows that are left.
-moments_with <- function(one, other) {
-  if (is.list(one)) Map(moments_with, one, other) else one + other
-}
-
-moments_without <- function(whole, part) {
-  if (is.list(whole)) Map(moments_without, whole, part) else whole - part
+# The moments of the rows of two parts, or of those that are left.
+moments_with <- function(one, other, join = `+`) {
+  if (is.list(one)) Map(moments_with, one, other, list(join)) else
+    join(one, other)
 }
 
 # --- Small systems -----------------------------------------------------------
 
-# L'z of a moment for right sides F'z, scaled to all rows: R'^{-1} F'z, R'R =
-# F'F + lambda I, without the ridge S^{-1/2} V'F'z. list(rank, x).
-apply_root <- function(task, moments, of, right) {
-  root <- action_root(task, moments, of)
-  list(rank = root$rank, x = root$times(right))
-}
-
-action_root <- function(task, moments, of) {
-  moment <- moments[[of]]
-  lambda <- penalty_rule(task, moment$n, of)$lambda
-  scale <- sqrt(moments$n / moment$n)
-  lower <- if (lambda > 0) cholesky(moment$gram, lambda)
-  if (!is.null(lower)) {
-    return(list(rank = min(nrow(lower), moment$n),
-                times = \(right) scale * solve_lower(lower, right)))
-  }
-  tolerance <- if (lambda > 0) 0 else task$control$tol_instrument
-  if (is.null(tolerance)) tolerance <- moment$n * .Machine$double.eps
-  s <- kept_spectrum(moment$gram, tolerance)
-  list(rank = min(length(s$values), moment$n), times = \(right) {
-    scale / sqrt(s$values + lambda) * cross(s$vectors, right)
-  })
-}
-
-# (G + lambda I)^-1 times the right sides for the Gram matrix, or moment, of n
-# rows of an instrument, without the ridge G^+.
-solve_action <- function(task, gram, n, of, right) {
+# The root of G + lambda I for the Gram matrix, or moment, of n rows of an
+# instrument, without the ridge that of G where it is not 0: list(rank, times:
+# R'^{-1} z, back: R^{-1} z).
+instrument_root <- function(task, gram, n, of) {
   lambda <- penalty_rule(task, n, of)$lambda
   lower <- if (lambda > 0) cholesky(gram, lambda)
   if (!is.null(lower)) {
-    return(solve_factored(lower, right))
+    return(list(rank = min(nrow(lower), n),
+                times = \(z) solve_lower(lower, z),
+                back = \(z) solve_lower(lower, z, transpose = TRUE)))
   }
   tolerance <- if (lambda > 0) 0 else task$control$tol_instrument
   if (is.null(tolerance)) tolerance <- n * .Machine$double.eps
   s <- kept_spectrum(gram, tolerance)
-  product(s$vectors, cross(s$vectors, right) / (s$values + lambda))
+  root <- sqrt(s$values + lambda)
+  list(rank = min(length(root), n), times = \(z) cross(s$vectors, z) / root,
+       back = \(z) product(s$vectors, z / root))
+}
+
+# L'z of a moment for right sides F'z, scaled to all rows: list(rank, times).
+action_root <- function(task, moments, of) {
+  moment <- moments[[of]]
+  root <- instrument_root(task, moment$gram, moment$n, of)
+  scale <- sqrt(moments$n / moment$n)
+  list(rank = root$rank, times = \(right) scale * root$times(right))
+}
+
+# (G + lambda I)^-1 times the right sides, without the ridge G^+.
+solve_action <- function(task, gram, n, of, right) {
+  root <- instrument_root(task, gram, n, of)
+  root$back(root$times(right))
 }
 
 # The coefficients of the function of the instruments that is farthest from

@@ -41,14 +41,7 @@ control_frame <- function(controls, n, names = "controls") {
     stop_input("'controls' must have one row for each of the ", n,
                " rows, not ", nrow(frame))
   }
-  for (column in names(frame)) {
-    if (is_nominal(frame[[column]])) {
-      check_no_na(frame[[column]], column)
-    } else {
-      check_data(frame[column], "controls")
-    }
-  }
-  frame
+  read_mixed(frame, "controls")
 }
 
 control_columns <- function(frame, levels) {

@@ -2,14 +2,17 @@
 
 # What can be said of a target without the data.
 check_target_kind <- function(target) {
-  mixture <- is.list(target) && all(mixture_fields %in% names(target))
-  if (!is.null(target) && !inherits(target, "kme") && !mixture) {
+  if (!is.null(target) && !inherits(target, "kme") && !is_mixture(target)) {
     stop_input(
       "'target' must be NULL for 0, a fit of kme() or a mixture, ",
       "list(weights, means, covariances), not ", describe(target)
     )
   }
   target
+}
+
+is_mixture <- \(target) {
+  is.list(target) && all(mixture_fields %in% names(target))
 }
 
 # A score that leaves points out must not meet them again in the target.

@@ -158,7 +158,7 @@ kme_weights.default <- function(x, target = NULL, treat = NULL, kernel = NULL,
   fits <- lapply(parts, \(part) {
     p <- riesz_problem(space, part$rows, part$of, weights)
     fit <- riesz_weights(p, asked$lambda, asked$positive)
-    warn_overlap(fit, part$label, weights[part$rows])
+    warn_overlap(p$omega * fit$weights, fit$imbalance, part$label)
     c(fit, kept_map(p$map))
   })
   w <- rep(1, n)
@@ -293,10 +293,6 @@ riesz_space <- function(x, asked, dose = NULL, target = NULL) {
   )
 }
 
-is_mixture <- \(target) {
-  is.list(target) && all(mixture_fields %in% names(target))
-}
-
 # The rows of arms and what each is to look like. attr "focal": the arm that
 # the others are to look like, which has weights 1.
 arm_parts <- function(space, treat, estimand, focal) {
@@ -425,31 +421,24 @@ warn_alike <- function(columns, rows, target, level) {
   }
 }
 
-# Rows of a policy beyond the data.
-warn_outside <- function(after, before, what) {
+# Rows of a policy or a target beyond the data.
+warn_outside <- function(after, before, what, name = "policy") {
   ends <- range(before)
   outside <- mean(after < ends[1L] | after > ends[2L])
   if (outside > most_outside) {
-    warn_kernmean(format_number(100 * outside, 2L), "% of the rows of ",
-                  "'policy' have values of ", what, " beyond those of the ",
-                  "data, and what is said of these is extrapolated",
-                  kind = "overlap")
+    warn_kernmean(format_number(100 * outside, 2L), "% of the rows of '", name,
+                  "' have values of ", what, " beyond those of the data, and ",
+                  "what is said of these is extrapolated", kind = "overlap")
   }
 }
 
 most_outside <- 0.05
 
-# Signs that the source has no rows where the target is.
-warn_overlap <- function(fit, label, omega, mean = 1) {
-  # Weights of derivatives and policies have the mean 0.
-  if (mean == 0) {
-    return(invisible())
-  }
-  w <- omega * fit$weights
+# Signs, in weights of rows, that the source has none where the target is.
+warn_overlap <- function(w, left, label) {
   n <- length(w)
   ess <- effective_rows(w)
   share <- max(abs(w)) / sum(abs(w))
-  left <- fit$imbalance
   faults <- c(
     if (ess < max(0.1 * n, min(20, n / 2))) {
       paste0(format_number(ess, 3L), " effective rows of ", n)

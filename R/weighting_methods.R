@@ -83,10 +83,7 @@ group_lines <- function(groups, ..., label = "") {
 
 fit_lines.kme_weights <- function(x, digits) {
   groups <- weight_groups(x)
-  ends <- \(of) {
-    largest <- max(abs(x$balance[[of]]))
-    format_number(if (largest < 1e-8) 0 else largest, digits)
-  }
+  ends <- \(of) format_number(round(max(abs(x$balance[[of]])), 8L), digits)
   c(
     weights_title(x),
     paste0(rows_of(x$n), if (!is.null(x$focal)) {
@@ -156,7 +153,8 @@ change_data <- function(x, changes, data) {
     changes$target <- read_terms(x$terms, changes$target, "target")
   }
   asked <- x$arguments
-  asked[names(Filter(Negate(is.null), data))] <- Filter(Negate(is.null), data)
+  data <- Filter(Negate(is.null), data)
+  asked[names(data)] <- data
   change_request(asked, changes)
 }
 
