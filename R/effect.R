@@ -454,9 +454,9 @@ naive_effect <- function(y, treat, weights, functional, reference) {
     return(stats::lm.wfit(cbind(1, treat), y, weights)$coefficients[[2L]])
   }
   means <- tapply(y * weights, treat, sum) / tapply(weights, treat, sum)
-  if (functional == "means") return(means)
   reference <- c(reference, levels(treat))[1L]
-  means[names(means) != reference] - means[[reference]]
+  if (functional == "means") means else
+    means[names(means) != reference] - means[[reference]]
 }
 
 #' @rdname kme_effect

@@ -53,7 +53,7 @@ effect_titles <- c(
 
 fit_lines.kme_effect <- function(x, digits) {
   number <- \(value) format_number(value, digits)
-  groups <- effect_groups(x)
+  groups <- group_table(x)
   table <- effect_table(x, 0.95)
   names(table) <- c("estimate", "std. error", "2.5 %", "97.5 %")
   c(
@@ -71,26 +71,12 @@ fit_lines.kme_effect <- function(x, digits) {
 
 effect_rows <- function(x) {
   treat <- x$treat
-  strwrap(paste0(
-    rows_of(x$n), if (is.factor(treat)) {
-      paste0(", ", paste(tabulate(treat), "with", levels(treat),
-                         collapse = ", "))
-    }, if (!is.null(x$cluster)) {
-      paste(" in", count_of(length(unique(x$cluster)), "cluster"))
-    }, if (!is.null(x$covs)) {
-      paste0("; ", count_of(ncol(x$covs), "covariate"))
-    }
-  ), 80L, exdent = 2L)
-}
-
-# A row for each problem, as of weight_groups().
-effect_groups <- function(x) {
-  each <- \(name) vapply(x$fits, `[[`, 0, name)
-  imbalance <- vapply(x$fits, `[[`, numeric(3), "imbalance")
-  data.frame(rows = lengths(x$rows), effective = each("ess"),
-             lambda = each("lambda"), mu = each("mu"),
-             before = imbalance["before", ], after = imbalance["after", ],
-             row.names = names(x$fits))
+  strwrap(toString(c(
+    rows_of(x$n),
+    if (is.factor(treat)) paste(tabulate(treat), "with", levels(treat)),
+    if (!is.null(x$cluster)) count_of(length(unique(x$cluster)), "cluster"),
+    if (!is.null(x$covs)) count_of(ncol(x$covs), "covariate")
+  )), 80L, exdent = 2L)
 }
 
 naive_words <- function(x, number) {
@@ -110,12 +96,12 @@ fit_summary.kme_effect <- function(x) {
 }
 
 fit_facts.kme_effect <- function(x) {
+  groups <- group_table(x)
   c(list(
     nobs = x$n, functional = x$functional,
     clusters = if (is.null(x$cluster)) NA_integer_ else
       length(unique(x$cluster)),
-    effective = sum(vapply(x$fits, `[[`, 0, "ess")),
-    imbalance = max(vapply(x$fits, \(fit) fit$imbalance[["after"]], 0)),
+    effective = sum(groups$effective), imbalance = max(groups$after),
     plugin = one_number(x$plugin)
   ), kernel_columns(x$kernel))
 }

@@ -274,8 +274,7 @@ share_frame <- function(name, value, share) {
 #'     class (of the sample those of the points left out), and `.LD1`, ...}
 #'   \item{[kme_density()]}{`component`, `weight`, `mean` and `sd` of each
 #'     column; `.density`.}
-#'   \item{[rkhs_iv()], [rkhs_iv_nested()]}{a row for each `moment`, with
-#'     `matrix = "weights"` those of each point, with `"cv"` what was tried;
+#'   \item{[rkhs_iv()], [rkhs_iv_nested()]}{a row for each `moment`;
 #'     `.fitted` and `.resid`, for nested fits `.fitted_g`, `.fitted_h`,
 #'     `.resid_first`, `.resid_second`.}
 #'   \item{[kme_weights()]}{the balance, a row for each group and covariate;

@@ -60,9 +60,8 @@ fit_task <- function(task, y, arguments) {
     task$unit <- block_trace(task, "a") / length(y)
     rule <- strength_rule(strength, task$unit)
     if (!is.null(task$correct)) rule$keep <- 1
-    for (name in names(rule)) {
-      if (is.null(task[[name]])) task[[name]] <- rule[[name]]
-    }
+    open <- setdiff(names(rule), names(Filter(Negate(is.null), task)))
+    task[open] <- rule[open]
   }
   if (is.null(task$ratio)) {
     task$ratio <- if (is_norm(task) && is.null(task$preset))

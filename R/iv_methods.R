@@ -130,8 +130,8 @@ nested_values <- function(object, newdata) {
   inputs <- intersect(c("a", "b"), names(newdata))
   if (!is_plain_list(newdata) || !length(inputs) ||
         length(inputs) != length(newdata)) {
-    stop_input("'newdata' must be list(a = , b = ), the inputs of g and h, or ",
-               "one of them, not ", describe(newdata))
+    stop_input("'newdata' must be list(a = , b = ) or one of them, not ",
+               describe(newdata))
   }
   functions <- c(a = "g", b = "h")[inputs]
   values <- Map(iv_values, list(object), functions, newdata[inputs])
@@ -546,22 +546,10 @@ moment_names <- function(x) {
 }
 
 # A row for each moment, over its rows.
-fit_rows.rkhs_iv <- function(x, matrix = c("moments", "weights", "cv"), ...) {
+fit_rows.rkhs_iv <- function(x, ...) {
   check_dots(...)
-  matrix <- take(matrix, choice("moments", "weights", "cv"))
-  if (matrix == "cv") {
-    return(data.frame(tried_of(x, "matrix")))
-  }
-  if (matrix == "weights") {
-    weights <- coef(x)
-    if (!is.list(weights)) weights <- list(g = weights)
-    rows <- rownames(as.matrix(x$fitted.values))
-    return(data.frame(term = rep(names(weights), each = x$n),
-                      row = if (is.null(rows)) seq_len(x$n) else rows,
-                      weight = unlist(weights, use.names = FALSE)))
-  }
   residuals <- as.matrix(x$residuals)
-  rows <- if (is.null(x$rows)) list(rep(TRUE, x$n)) else x$rows
+  rows <- fitted_task(x)$rows
   each <- \(f) vapply(seq_along(rows), \(l) f(residuals[rows[[l]], l]), 0)
   rms <- each(\(r) sqrt(mean(r^2)))
   share <- ifelse(rms == 0, 0, x$criterion / rms^2)
@@ -584,19 +572,17 @@ fit_summary.rkhs_iv <- function(x) {
   if (!is.null(strength)) {
     names(strength) <- c("F of the features", "F of the linear part",
                          "directions", "R^2", "p", "p of the linear part")
-    strength <- list(strength = structure(strength, title = "First stage"))
+    strength <- structure(strength, title = "First stage")
   }
-  c(list(moments = structure(moments, title = "Residuals by moment")), strength,
-    if (!is.null(cv)) {
-      shown <- union(which.min(cv$score), which(cv$chosen) + (-2:2))
-      # With the error that the rule goes by.
-      shown <- cv[sort(intersect(shown, seq_len(nrow(cv)))),
-                  c("mu", "score", if (x$rule == "paired") "se_above" else "se",
-                    "chosen")]
-      list(cv = structure(shown, title = paste0(
-        "Held-out criterion, ", nrow(cv), " penalties"
-      )))
-    })
+  if (!is.null(cv)) {
+    shown <- union(which.min(cv$score), which(cv$chosen) + (-2:2))
+    # With the error that the rule goes by.
+    cv <- structure(cv[sort(intersect(shown, seq_len(nrow(cv)))), c(
+      "mu", "score", if (x$rule == "paired") "se_above" else "se", "chosen"
+    )], title = paste0("Held-out criterion, ", nrow(cv), " penalties"))
+  }
+  list(moments = structure(moments, title = "Residuals by moment"),
+       strength = strength, cv = cv)
 }
 
 fit_facts.rkhs_iv <- function(x) {
@@ -626,9 +612,8 @@ fit_values.rkhs_iv <- function(x, newdata = NULL) {
   if (!is_nested_fit(x)) {
     return(named_frame(cbind(.fitted = fitted, .resid = residuals)))
   }
-  added <- prefixed(fitted, ".fitted_")
-  if (is.null(residuals)) added else
-    cbind(added, prefixed(residuals, ".resid_"))
+  cbind(prefixed(fitted, ".fitted_"),
+        if (!is.null(residuals)) prefixed(residuals, ".resid_"))
 }
 
 # The outcome and the columns of all blocks that have points; what two of them

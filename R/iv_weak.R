@@ -212,25 +212,24 @@ strength_words <- function(strength, number) {
 warn_weak <- function(task, strength) {
   name <- task$called[["a"]]
   number <- \(x) format_number(x, 2L)
-  chance <- strength$p.value > 0.05
-  if (chance) {
-    warn_kernmean(
-      "the instruments say nothing of '", name, "' that chance would not ",
-      "(effective F ", number(strength$F), ", p = ", number(strength$p.value),
-      "): g is not identified, and what is shown is close to a constant for ",
-      "that reason alone", kind = "weak"
-    )
-  } else if (is_weak(strength)) {
+  weak <- is_weak(strength)
+  if (weak) {
     warn_kernmean(
       "the instruments of '", name, "' are weak (",
-      strength_words(strength, number), "): at most a straight line",
-      if (isTRUE(strength$F_linear < weak_below)) {
-        ", not even its slope in every column,"
-      }, " is identified, and the estimate may be biased towards the ",
-      "regression of y on '", name, "' and towards a constant", kind = "weak"
+      strength_words(strength, number), ", p = ", number(strength$p.value),
+      "): ", if (strength$p.value > 0.05) {
+        paste("g is not identified, and what is shown is close to a constant",
+              "for that reason alone")
+      } else {
+        paste0("at most a straight line", if (
+          isTRUE(strength$F_linear < weak_below)
+        ) ", not even its slope in every column,", " is identified, and the ",
+        "estimate may be biased towards the regression of y on '", name,
+        "' and towards a constant")
+      }, kind = "weak"
     )
   }
-  !is_weak(strength)
+  !weak
 }
 
 weak_below <- 3

@@ -245,7 +245,9 @@ riesz_weights <- function(p, lambda, positive) {
   }
   list(
     weights = weights, coefficients = drop(product(s$raw, as.matrix(theta))),
-    lambda = lambda / s$ridge, imbalance = imbalance_of(p, s, weights)
+    lambda = lambda / s$ridge, imbalance = imbalance_of(p, s, weights),
+    ess = effective_rows(p$omega * weights),
+    largest = max(p$omega * weights) / sum(p$omega * weights)
   )
 }
 

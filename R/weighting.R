@@ -96,9 +96,9 @@
 #'   where there is one.
 #' @return An object of class `kme_weights`: `weights` (of all rows), `treat`,
 #'   `covs`, `estimand` (in capitals), `s.weights` and `focal`, by the names
-#'   that cobalt looks for; `lambda` and `imbalance` (distance of the embeddings
-#'   after and before, and what samples of this size leave by chance) by group,
-#'   `balance` (a row for each group and covariate: means, differences in
+#'   that cobalt looks for; `fits` (by group: `lambda`, `ess`, the effective
+#'   rows, and `imbalance`, the distance of the embeddings after and before, and
+#'   what samples of this size leave by chance), `balance` (a row for each group and covariate: means, differences in
 #'   standard deviations of the target before and after, ratios of variances; of
 #'   doses their correlations), `kernel`. `weights()` has the weights,
 #'   `summary()` and [tidy()][tidy.kme] the balance, `plot()` the differences
@@ -164,17 +164,13 @@ kme_weights.default <- function(x, target = NULL, treat = NULL, kernel = NULL,
   w <- rep(1, n)
   for (g in names(parts)) w[parts[[g]]$rows] <- fits[[g]]$weights
   new_fit("kme_weights", list(
-    weights = stats::setNames(w, rownames(x)), treat = treat,
-    names = "treat", covs = named_frame(x), estimand = if (is.factor(treat)) {
+    weights = stats::setNames(w, rownames(x)), treat = treat, names = "treat",
+    covs = named_frame(x), estimand = if (is.factor(treat)) {
       toupper(asked$estimand)
     }, s.weights = if (!is.null(asked$weights)) weights,
-    focal = attr(parts, "focal"), n = n,
-    groups = lapply(parts, \(part) part$rows),
-    lambda = vapply(fits, `[[`, 0, "lambda"),
-    imbalance = vapply(fits, `[[`, numeric(3), "imbalance"),
-    functions = lapply(fits, `[`, c("coefficients", "map", "support")),
-    positive = asked$positive, kernel = space$sample$kernel,
-    space = space[c("like", "means", "dose")],
+    focal = attr(parts, "focal"), n = n, fits = fits,
+    rows = lapply(parts, `[[`, "rows"), positive = asked$positive,
+    kernel = space$sample$kernel, space = space[c("like", "means", "dose")],
     target = if (is.null(treat)) target,
     balance = balance_table(space, parts, w, weights),
     arguments = stored(asked)

@@ -33,7 +33,7 @@ predict.kme_weights <- function(object, newdata, ...) {
   columns <- covariate_columns(x, space$like, "newdata")
   z <- scale_points(object$kernel, cbind(if (space$dose) treat, columns))
   w <- rep(1, nrow(z))
-  for (name in names(object$functions)) {
+  for (name in names(object$fits)) {
     rows <- if (is.factor(treat)) which(treat == name) else seq_len(nrow(z))
     if (length(rows)) {
       w[rows] <- weight_values(object, name, z[rows, , drop = FALSE])
@@ -43,7 +43,7 @@ predict.kme_weights <- function(object, newdata, ...) {
 }
 
 weight_values <- function(object, name, z) {
-  f <- object$functions[[name]]
+  f <- object$fits[[name]]
   features <- cbind(free_columns(object$space, z),
                     point_features(f$map, f$support, list(z = z)))
   values <- drop(product(features, as.matrix(f$coefficients)))
@@ -51,15 +51,14 @@ weight_values <- function(object, name, z) {
 }
 
 # A row for each group of rows: how many, and how many they are worth.
-weight_groups <- function(x) {
-  s <- if (is.null(x$s.weights)) rep(1, x$n) else x$s.weights
-  each <- \(f) vapply(x$groups, \(i) f(s[i] * x$weights[i]), 0)
-  data.frame(
-    rows = lengths(x$groups), effective = each(effective_rows),
-    largest = each(\(w) max(w) / sum(w)), lambda = x$lambda,
-    before = x$imbalance["before", ], after = x$imbalance["after", ],
-    row.names = names(x$groups)
-  )
+group_table <- function(x) {
+  each <- \(name) unlist(lapply(x$fits, `[[`, name))
+  imbalance <- vapply(x$fits, `[[`, numeric(3), "imbalance")
+  table <- list(rows = lengths(x$rows), effective = each("ess"),
+                largest = each("largest"), lambda = each("lambda"),
+                mu = each("mu"), before = imbalance["before", ],
+                after = imbalance["after", ])
+  as.data.frame(Filter(length, table), row.names = names(x$fits))
 }
 
 weights_title <- function(x) {
@@ -82,7 +81,7 @@ group_lines <- function(groups, ..., label = "") {
 }
 
 fit_lines.kme_weights <- function(x, digits) {
-  groups <- weight_groups(x)
+  groups <- group_table(x)
   ends <- \(of) format_number(round(max(abs(x$balance[[of]])), 8L), digits)
   c(
     weights_title(x),
@@ -105,15 +104,15 @@ fit_lines.kme_weights <- function(x, digits) {
 }
 
 fit_summary.kme_weights <- function(x) {
-  list(groups = structure(weight_groups(x), title = "Groups"),
+  list(groups = structure(group_table(x), title = "Groups"),
        balance = structure(x$balance, title = "Balance"))
 }
 
 fit_facts.kme_weights <- function(x) {
-  groups <- weight_groups(x)
+  groups <- group_table(x)
   c(list(nobs = x$n, estimand = one_word(x$estimand),
          effective = sum(groups$effective),
-         largest = max(groups$largest), lambda = one_number(x$lambda),
+         largest = max(groups$largest), lambda = one_number(groups$lambda),
          imbalance = max(groups$after), difference = max(abs(x$balance$after))),
     kernel_columns(x$kernel))
 }
@@ -163,7 +162,7 @@ fit_picture.kme_weights <- function(object, type = NULL, breaks = "Sturges") {
   if (type == "balance") {
     return(picture_balance(object))
   }
-  weights <- lapply(object$groups, \(i) object$weights[i])
+  weights <- lapply(object$fits, `[[`, "weights")
   if (is.factor(object$treat)) {
     names(weights) <- paste(object$names, "=", names(weights))
   }

@@ -372,7 +372,7 @@ test_that("an effect has the methods of its kind", {
   fit <- classic_fit(d)
   found <- effect(fit, clusters = d$id)
   expect_output(print(found), "Average derivative by instrumental-variable")
-  expect_output(print(found), "60 rows in 20 clusters")
+  expect_output(print(found), "60 rows, 20 clusters")
   expect_equal(confint(found)[1:2],
                coef(found)[[1L]] + qt(c(0.025, 0.975), 19) *
                  sqrt(vcov(found)[1L]))

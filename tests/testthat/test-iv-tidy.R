@@ -29,18 +29,6 @@ test_that("a moment has its row, of its rows alone", {
   expect_identical(generics::tidy(apart)$lambda, c(4, 3))
 })
 
-test_that("weights are those of the points and make the values", {
-  weights <- generics::tidy(nested, "weights")
-  expect_identical(weights$term, rep(c("g", "h"), each = 40))
-  expect_identical(split(weights$weight, weights$term), nested$coefficients)
-  k <- gram_R(kernel_rbf(1), s$a)
-  fit <- rkhs_iv(s$a, s$y, s$d, kernel_rbf(1), lambda = 1, mu = 1)
-  weights <- generics::tidy(fit, "weights")
-  expect_identical(weights$row, 1:40)
-  expect_near(drop(k %*% weights$weight), unname(fitted(fit)), 1e-8)
-  expect_identical(generics::tidy(formula, "cv")$score, formula$cv$score)
-})
-
 test_that("all fits have one row in one table", {
   set.seed(1)
   fits <- list(formula, nested,
@@ -86,9 +74,7 @@ test_that("points have the outcome, all blocks once, and what is fitted", {
 })
 
 test_that("what does not fit is refused", {
-  features <- iv(s$a, s$y, s$d, features = 9, mu = 1)
   expect_snapshot(writeLines(refusals(expression(
-    generics::tidy(nested, "cv"), generics::tidy(features, "weights"),
     generics::tidy(nested, "u"), generics::augment(nested, data[1:3, ]),
     generics::augment(nested, newdata = s$a),
     generics::augment(formula, data, newdata = data),

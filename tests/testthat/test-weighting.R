@@ -272,8 +272,8 @@ test_that("weights of rows are weights of their kernel mean", {
   # It is then near to the target, as far as its imbalance.
   fit <- plain(target = other, lambda = 1e-3)
   after <- kme_distance(kme(s$x, kernel, weights = fit), kme(other, kernel))
-  expect_near(unname(fit$imbalance["after", ]), after, 1e-5)
-  expect_near(unname(fit$imbalance["before", ]),
+  expect_near(unname(fit$fits$all$imbalance["after"]), after, 1e-5)
+  expect_near(unname(fit$fits$all$imbalance["before"]),
               kme_distance(kme(s$x, kernel), kme(other, kernel)), 1e-5)
   refused(kme(other, kernel, weights = fit), "'weights' must be 25 numbers")
 })
@@ -369,7 +369,7 @@ test_that("methods say what the weights do", {
   fit <- quietly(kme_weights(treat ~ a + b, frame))
   w <- weights(fit)
   sizes <- vapply(arms, \(i) sum(w[i])^2 / sum(w[i]^2), 0)
-  expect_near(weight_groups(fit)$effective, unname(sizes), 1e-10)
+  expect_near(group_table(fit)$effective, unname(sizes), 1e-10)
   expect_near(glance.kernmean_fit(fit)$effective, sum(sizes), 1e-10)
   expect_identical(tidy.kernmean_fit(fit), fit$balance)
   expect_identical(augment.kernmean_fit(fit)$.weight, unname(w))
@@ -435,5 +435,5 @@ test_that("WeightIt takes the fields as they are", {
                                covs = fit$covs, estimand = fit$estimand)
   expect_s3_class(got, "weightit")
   expect_near(summary(got)$effective.sample.size["Weighted", "Treated"],
-              weight_groups(fit)["1", "effective"], 1e-6)
+              group_table(fit)["1", "effective"], 1e-6)
 })
