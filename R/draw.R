@@ -22,6 +22,13 @@ new_picture <- function(title, xlab, ylab, layers, value, ...) {
        value = value, ...)
 }
 
+# One picture, or several as panels of one.
+new_panels <- function(panels, title, xlab = "", ylab = "", ...) {
+  if (length(panels) == 1L) panels[[1L]] else
+    list(panels = unname(panels), title = title, xlab = xlab, ylab = ylab,
+         value = lapply(panels, `[[`, "value"), ...)
+}
+
 layer_data <- c("x", "y", "z", "x0", "y0", "x1", "y1", "h", "v", "labels")
 
 new_layer <- function(kind, ..., level = NULL, main = FALSE) {

@@ -300,36 +300,32 @@ effect_arms <- function(space, treat, functional, reference, target) {
   levels <- levels(treat)
   if (is.null(reference)) reference <- levels[1L]
   reference <- take(as.character(reference), choice(levels), "reference")
+  others <- setdiff(levels, reference)
   if (functional %in% c("att", "atc")) {
-    if (length(levels) > 2L) {
+    if (length(others) > 1L) {
       stop_input("'functional' must be \"ate\" or \"means\" of more than two ",
                  "levels, not \"", functional, "\"")
     }
-    treated <- setdiff(levels, reference)
-    focal <- if (functional == "att") treated else reference
+    focal <- if (functional == "att") others else reference
     problems <- arm_parts(space, treat, functional, focal)
     return(list(
       problems = problems, plain = which(treat == focal),
       contrasts = matrix(if (functional == "att") -1 else 1, dimnames = list(
-        paste(treated, "-", reference), names(problems)
+        paste(others, "-", reference), names(problems)
       ))
     ))
-  }
-  problems <- if (is.null(target)) arm_parts(space, treat, "ate", NULL) else {
-    of <- target_functional(space, target)
-    lapply(stats::setNames(nm = levels), \(level) {
-      list(rows = which(treat == level), of = of, label = level)
-    })
   }
   contrasts <- diag(length(levels))
   dimnames(contrasts) <- list(levels, levels)
   if (functional == "ate") {
-    others <- setdiff(levels, reference)
     contrasts <- contrasts[others, , drop = FALSE] -
       contrasts[rep(reference, length(others)), , drop = FALSE]
     rownames(contrasts) <- paste(others, "-", reference)
   }
-  list(problems = problems, contrasts = contrasts)
+  list(contrasts = contrasts, problems = arm_parts(
+    space, treat, "ate",
+    of = if (!is.null(target)) target_functional(space, target)
+  ))
 }
 
 effect_dose <- function(space, treat, functional, policy) {

@@ -66,11 +66,7 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
   }
   task <- weak_task(x)
   system <- effect_system(task)
-  if (is_weak(system$strength)) {
-    warn_kernmean("the instruments are weak (effective F ",
-                  format_number(system$strength$F, 2L), "): intervals do not ",
-                  "hold for what they do not identify", kind = "weak")
-  }
+  warn_intervals(system$strength)
   if (is.null(clusters)) clusters <- task$clusters
   clusters <- read_clusters(clusters, x$n)
   if (!is.null(clusters)) clusters <- as.integer(clusters)

@@ -97,11 +97,7 @@ control_data <- function(object, newdata) {
 # are of.
 iv_interval <- function(object, level, values, new, design) {
   error <- object$error
-  if (is_weak(object$strength)) {
-    warn_kernmean("intervals do not hold where instruments are weak, as they ",
-                  "are here: what is not identified counts as 0 in them",
-                  kind = "weak")
-  }
+  warn_intervals(object$strength)
   sample <- object$blocks$x$sample
   half <- stats::qt((1 + level) / 2,
                     if (error$clusters) error$clusters - 1 else Inf)
@@ -728,14 +724,9 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
   panels <- lapply(stats::setNames(nm = functions), \(f) {
     picture_function(object, f, if (is.list(column)) column[[f]] else column, n)
   })
-  if (length(panels) == 1L) {
-    return(panels[[1L]])
-  }
-  notes <- unique(lapply(unname(panels), `[[`, "note"))
-  list(panels = unname(panels), title = "Instrumental-variable estimates",
-       xlab = "", ylab = "", free = "free",
-       note = if (length(notes) == 1L) notes[[1L]],
-       value = lapply(panels, `[[`, "value"))
+  notes <- unique(lapply(panels, `[[`, "note"))
+  new_panels(panels, "Instrumental-variable estimates", free = "free",
+             note = if (length(notes) == 1L) notes[[1L]])
 }
 
 # A function along one column.
@@ -849,10 +840,9 @@ picture_strength <- function(object) {
                      lwd = 2, main = TRUE)),
       data, panel = name, note = note
     )
-  }, unname(first), names(first))
-  if (length(panels) == 1L) panels[[1L]] else
-    list(panels = panels, title = "First stage", xlab = "first-stage fit",
-         ylab = "", free = "free", note = note, value = first)
+  }, first, names(first))
+  new_panels(panels, "First stage", "first-stage fit", free = "free",
+             note = note)
 }
 
 picture_held_out <- function(object) {
@@ -861,15 +851,14 @@ picture_held_out <- function(object) {
   marks <- unique(c(which(cv$chosen), best))
   labels <- c(paste0(names(object$mu)[1L], " = ",
                      format(cv$mu[marks[1L]], digits = 3),
-                     if (length(marks) == 1L) ", the minimum"),
-              "minimum")[seq_along(marks)]
-  colors <- c(accent, "black")[seq_along(marks)]
-  symbols <- c(21L, 24L)[seq_along(marks)]
+                     if (length(marks) == 1L) ", the minimum"), "minimum")
+  key <- key_entries(labels, c(accent, "black"), pch = c(21L, 24L))
+  key <- key[seq_along(marks), ]
   # The bars of the paired rule are those of differences to the minimum.
   paired <- object$rule == "paired"
   se <- if (paired) cv$se_above else cv$se
-  limit <- if (paired) "bars: 1 se of the difference" else
-    if (object$rule == "1se") "minimum + 1 se"
+  limit <- switch(object$rule, paired = "bars: 1 se of the difference",
+                  "1se" = "minimum + 1 se")
   # From the smallest penalties on the criterion may fall by orders of
   # magnitude: the neighborhood of the minimum is shown.
   width <- ifelse(is.na(cv$se), 0, cv$se)
@@ -887,11 +876,10 @@ picture_held_out <- function(object) {
                      level = limit)
       },
       new_layer("line", x = cv$mu, y = cv$score, lwd = 2, main = TRUE),
-      mark_layer(cv$mu[marks], cv$score[marks], labels, colors, symbols)
+      mark_layer(cv$mu[marks], cv$score[marks], key$label, key$color, key$pch)
     ),
     cv, ylim = c(bottom, if (top > bottom) top else bottom + 1), log = "x",
-    key = rbind(key_entries(labels, colors, pch = symbols),
-                if (!is.null(limit)) key_entries(limit, "grey40", "line",
-                                                 lty = 2L))
+    key = rbind(key, if (!is.null(limit)) key_entries(limit, "grey40", "line",
+                                                      lty = 2L))
   )
 }

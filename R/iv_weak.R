@@ -82,14 +82,12 @@ partial_out <- function(task) {
 # "slopes": of the coordinates of its points, a column each.
 straight_columns <- function(block, design) {
   sample <- block$sample
-  none <- matrix(0, sample$n, 0L)
-  if (is_factor_variable(block) || !knows_points(sample)) {
-    return(none)
-  }
   x <- sample$x
-  keep <- which(!is_constant(x))
+  keep <- if (!is_factor_variable(block) && knows_points(sample)) {
+    which(!is_constant(x))
+  }
   if (!length(keep)) {
-    return(none)
+    return(matrix(0, sample$n, 0L))
   }
   of <- column_spreads(x[, keep, drop = FALSE])
   slopes <- diag(ncol(sample$x))[, keep, drop = FALSE] /
@@ -296,6 +294,14 @@ less_penalty <- 64
 is_weak <- function(strength) {
   strength$p.value > 0.05 ||
     min(strength$F, strength$F_linear, na.rm = TRUE) < weak_below
+}
+
+warn_intervals <- function(strength) {
+  if (is_weak(strength)) {
+    warn_kernmean("the instruments are weak (", strength_words(
+      strength, \(x) format_number(x, 2L)
+    ), "): intervals do not hold for what they do not identify", kind = "weak")
+  }
 }
 
 # Errors of a fit from its residuals r, in one more pass. A band belongs to a

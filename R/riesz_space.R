@@ -123,13 +123,9 @@ feature_slopes <- function(map, sample, z, along) {
   ], along))
 }
 
-has_slopes <- function(kernel) {
-  kernel$family %in% c("rbf", "matern32", "matern52", "poly") &&
-    is.null(kernel$columns)
-}
-
 check_slopes <- function(kernel) {
-  if (!has_slopes(kernel)) {
+  if (!kernel$family %in% c("rbf", "matern32", "matern52", "poly") ||
+        !is.null(kernel$columns)) {
     stop_input("'kernel' must have derivatives, as kernel_rbf(), ",
                "kernel_matern() and kernel_poly() have, not be the ",
                format_kernel(kernel))

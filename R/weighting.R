@@ -98,9 +98,10 @@
 #'   `covs`, `estimand` (in capitals), `s.weights` and `focal`, by the names
 #'   that cobalt looks for; `fits` (by group: `lambda`, `ess`, the effective
 #'   rows, and `imbalance`, the distance of the embeddings after and before, and
-#'   what samples of this size leave by chance), `balance` (a row for each group and covariate: means, differences in
-#'   standard deviations of the target before and after, ratios of variances; of
-#'   doses their correlations), `kernel`. `weights()` has the weights,
+#'   what samples of this size leave by chance), `balance` (a row for each group
+#'   and covariate: means, differences in standard deviations of the target
+#'   before and after, ratios of variances; of doses their correlations),
+#'   `kernel`. `weights()` has the weights,
 #'   `summary()` and [tidy()][tidy.kme] the balance, `plot()` the differences
 #'   before and after, with `type = "weights"` their histogram.
 #' @references
@@ -289,9 +290,9 @@ riesz_space <- function(x, asked, dose = NULL, target = NULL) {
   )
 }
 
-# The rows of arms and what each is to look like. attr "focal": the arm that
-# the others are to look like, which has weights 1.
-arm_parts <- function(space, treat, estimand, focal) {
+# The rows of arms and what each is to look like, `of`. attr "focal": the arm
+# that the others are to look like, which has weights 1.
+arm_parts <- function(space, treat, estimand, focal = NULL, of = NULL) {
   levels <- levels(treat)
   if (is.null(focal)) {
     if (estimand != "ate" && length(levels) > 2L) {
@@ -303,7 +304,9 @@ arm_parts <- function(space, treat, estimand, focal) {
     focal <- take(as.character(focal), choice(levels), "focal")
   }
   target <- if (estimand == "ate") seq_along(treat) else which(treat == focal)
-  of <- list(z = space$sample$x[target, , drop = FALSE], rows = target)
+  if (is.null(of)) {
+    of <- list(z = space$sample$x[target, , drop = FALSE], rows = target)
+  }
   sources <- if (estimand == "ate") levels else setdiff(levels, focal)
   structure(lapply(stats::setNames(nm = sources), \(level) {
     rows <- which(treat == level)

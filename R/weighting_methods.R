@@ -205,16 +205,14 @@ picture_lines <- function(title, xlab, labels, from, to, layers, value, ...,
 
 # A histogram of the weights of each group.
 picture_weights_of <- function(title, weights, breaks) {
-  panels <- lapply(names(weights), \(name) {
-    bars <- graphics::hist(weights[[name]], breaks = breaks, plot = FALSE)
+  panels <- Map(\(w, name) {
+    bars <- graphics::hist(w, breaks = breaks, plot = FALSE)
     new_picture(
       if (length(weights) > 1L) name else title, "weight", "rows",
       list(histogram_layer(bars, TRUE, tint(level_palette[1L]), "white")),
-      data.frame(weight = unname(weights[[name]])), panel = name,
+      data.frame(weight = unname(w)), panel = name,
       ylim = c(0, max(bars$counts))
     )
-  })
-  if (length(panels) == 1L) panels[[1L]] else
-    list(panels = panels, title = title, xlab = "weight", ylab = "rows",
-         value = lapply(panels, `[[`, "value"))
+  }, weights, names(weights))
+  new_panels(unname(panels), title, "weight", "rows")
 }
