@@ -172,7 +172,7 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   fits <- Map(\(part, name) {
     p <- riesz_problem(space, part$rows, part$of, weights, y, unit$code)
     # Other rows than the sample's go round the folds.
-    if (length(settings$folds) && is.null(part$of$rows) && !p$fixed) {
+    if (length(settings$folds) && is.null(part$of$rows)) {
       p$unit_m <- rep_len(unique(p$unit), nrow(p$m))
     }
     fit <- riesz_estimate(p, arm_ridge(settings$lambda, name, "lambda"),

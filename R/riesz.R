@@ -7,7 +7,7 @@
 #   y         outcomes of the source, NULL for none
 #   omega, upsilon  weights of both kinds of rows, with mean 1
 #   pair      the row of the functional that is of the same unit as a row of the
-#             source, NA for none
+#             source, NA for none (of a `fixed` one each row has its own)
 #   unit, unit_m  units that are left out together, NULL: each by itself
 #   ridge     what a penalty of 1 is: the mean of k(x, x)
 # With H orthonormal (H'DH/n = I, D = diag(omega)), F less what H says of it and

@@ -378,7 +378,6 @@ riesz_problem <- function(space, source, functional, weights, y = NULL,
   n <- length(source)
   m <- functional_rows(space, map, source, functional)
   rows <- functional$rows
-  fixed <- !is.null(functional$at)
   even <- \(w) w / mean(w)
   h <- free_columns(space, map$sample$x)
   if (space$means) {
@@ -387,11 +386,10 @@ riesz_problem <- function(space, source, functional, weights, y = NULL,
   }
   c(m, list(
     f = map_features(map, seq_len(n)), h = h, y = y[source],
-    omega = even(weights[source]), fixed = fixed,
+    omega = even(weights[source]), fixed = !is.null(functional$at),
     upsilon = if (is.null(rows)) rep(1, nrow(m$m)) else even(weights[rows]),
-    pair = if (fixed) rep(1L, n) else
-      if (is.null(rows)) rep(NA_integer_, n) else match(source, rows),
-    unit = unit[source], unit_m = if (!is.null(unit) && !fixed) {
+    pair = if (is.null(rows)) rep(NA_integer_, n) else match(source, rows),
+    unit = unit[source], unit_m = if (!is.null(unit)) {
       if (is.null(rows)) -seq_len(nrow(m$m)) else unit[rows]
     },
     ridge = mean(sample_diagonal(map$sample)), map = map
