@@ -91,8 +91,8 @@
 #' can read may be sketched by it from the old folder, and `+` adds both.
 #'
 #' What a folder holds is used only if it is plain, vectors and lists of them
-#' without any code, and sums that can be: a damaged part is named by a warning
-#' and worked on again. That keeps accidents out. Whoever may write to the
+#' without any code, and whole, as its checksum says: a damaged part is named by
+#' a warning and worked on again. That keeps accidents out. Whoever may write to the
 #' folder can still put other numbers into it: it needs the trust of your data.
 #'
 #' On machines that do not see the folder, parts are kept as they come back.

@@ -719,43 +719,11 @@ test_that("a damaged file of a checkpoint is named, a part done again", {
   whole <- run()
   file <- part_states(folder)[2]
   state <- read_plain(file)
-  again <- function(change) {
-    save_whole(change(state), file)
-    expect_warning(s <- run(), "damaged; its part is worked on again",
-                   class = "kernmean_warning_checkpoint")
-    expect_identical(s, whole)
-  }
-  sums <- function(name, values) {
-    again(\(s) {
-      s$sketch$sums[[1]]$sum[[name]] <- values
-      s
-    })
-  }
-  first <- state$sketch$sums[[1]]$sum$first
-  sums("first", first[-1])
-  sums("first", 1)
-  sums("first", as.character(first))
-  sums("first", replace(first, 3, NaN))
-  sums("second", first)
-  sums("weight", NULL)
-  sums("n", -300)
-  again(\(s) {
-    s$sketch$n <- 400
-    s
-  })
-  again(\(s) {
-    s$sketch$moments <- 4
-    s
-  })
-  again(\(s) replace(s, "rows", -1))
-  again(\(s) replace(s, "rows", list(c(300, 300))))
-  again(\(s) replace(s, "first", list(NULL)))
-  again(\(s) {
-    class(s$sketch) <- "htest"
-    s
-  })
-  again(\(s) replace(s, "finished", NA))
-  again(\(s) s[-3])
+  class(state$sketch) <- "htest"
+  save_whole(state, file)
+  expect_warning(s <- run(), "damaged; its part is worked on again",
+                 class = "kernmean_warning_checkpoint")
+  expect_identical(s, whole)
   # Files that cannot be read, of one changed bit, and of another part.
   for (name in c(file, file.path(folder, "call.rds"))) {
     bytes <- readBin(name, "raw", file.size(name))
