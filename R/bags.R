@@ -556,7 +556,7 @@ fit_lines.bag_gram <- function(x, digits) {
   m <- length(x$sizes)
   c(paste0("Gram matrix of ", count_of(m, "distribution"), ", ", m, " x ", m,
            " (", format_bytes(8 * m^2), ")"),
-    bag_lines(x, digits), known_line(x))
+    bag_lines(x, digits))
 }
 
 # The bags, and how they were made one number each.

@@ -1,10 +1,9 @@
 # Class probabilities from decision values, and how far they may be believed.
 
 # c(A, B) of Platt: 1/(1 + exp(A f + B)) is the probability that `second` is
-# TRUE where the decision value is f. The targets are not 0 and 1, and so A and
-# B are finite whatever f; A is at most 0. Newton's method with the loss, the
-# ridge and the line search of Lin, Lin and Weng (2007), f in units of its
-# spread.
+# TRUE where the decision value is f: a logistic regression on f, in units of its
+# spread. The targets are not 0 and 1, and so A and B are finite whatever f; A is
+# at most 0.
 fit_sigmoid <- function(f, second) {
   counts <- c(sum(!second), sum(second))
   target <- ifelse(second, (counts[2L] + 1) / (counts[2L] + 2),
@@ -13,32 +12,13 @@ fit_sigmoid <- function(f, second) {
   unit <- mean(abs(f - center))
   # Where f does not vary but for rounding it says nothing.
   if (!(unit > length(f) * .Machine$double.eps * max(abs(f)))) unit <- Inf
-  z <- cbind((f - center) / unit, 1)
-  loss <- function(at) {
-    odds <- drop(z %*% at)
-    sum(target * odds + pmax(-odds, 0) + log1p(exp(-abs(odds))))
-  }
-  at <- c(0, log((counts[1L] + 1) / (counts[2L] + 1)))
-  value <- loss(at)
-  for (step in 1:100) {
-    odds <- drop(z %*% at)
-    slope <- drop(crossprod(z, target - stats::plogis(-odds)))
-    if (max(abs(slope)) < 1e-8) break
-    hessian <- crossprod(z, stats::plogis(odds) * stats::plogis(-odds) * z)
-    move <- -solve(hessian + diag(1e-12 * max(1, hessian), 2L), slope)
-    descent <- 1e-4 * sum(slope * move)
-    size <- 1
-    while (size > 1e-10 && loss(at + size * move) > value + size * descent) {
-      size <- size / 2
-    }
-    # Rounding hides what is left.
-    if (size <= 1e-10) break
-    at <- at + size * move
-    value <- loss(at)
-  }
+  at <- -stats::glm.fit(
+    cbind((f - center) / unit, 1), target, family = stats::quasibinomial(),
+    control = list(epsilon = 1e-13, maxit = 100)
+  )$coefficients
   # The loss is convex: the best of A <= 0 has A = 0.
-  if (at[1L] >= 0) at <- c(0, -stats::qlogis(mean(target)))
-  c(A = at[1L] / unit, B = at[2L] - at[1L] / unit * center)
+  if (!isTRUE(at[[1L]] < 0)) at <- c(0, -stats::qlogis(mean(target)))
+  c(A = at[[1L]] / unit, B = at[[2L]] - at[[1L]] / unit * center)
 }
 
 # Of machines for pairs of classes, whose columns are those of combn(): c(A, B)

@@ -59,7 +59,7 @@
 kme_inner <- function(a, b) {
   check_given(a)
   if (missing(b) && is_plain_list(a)) {
-    return(fit_pairs(a)$inner)
+    return(fit_pairs(a, inner_pairs))
   }
   check_pair(a, b)
   inner_parts(embedding_parts(a), embedding_parts(b), a$kernel)
@@ -70,7 +70,7 @@ kme_inner <- function(a, b) {
 kme_distance <- function(a, b) {
   check_given(a)
   if (missing(b) && is_plain_list(a)) {
-    return(distances_of(a, fit_pairs(a)$distance2))
+    return(distances_of(a, fit_pairs(a, distance2_pairs)))
   }
   check_pair(a, b)
   parts <- c(embedding_parts(a), embedding_parts(b, -1))
@@ -109,8 +109,8 @@ check_pair <- function(a, b) {
   check_same_space(a$sample, b$sample, "'a'", "'b'")
 }
 
-# Fits in the space of one kernel, called by their place in the list.
-fit_pairs <- function(fits) {
+# Of fits in the space of one kernel, called by their place in the list.
+fit_pairs <- function(fits, pairs) {
   if (!length(fits)) {
     stop_input("'a' must be a fit of kme(), or a list of such fits, not ",
                describe(fits))
@@ -127,7 +127,7 @@ fit_pairs <- function(fits) {
                        paste0("'", labels[j], "'"), paste0("'", labels[i], "'"))
     }
   }
-  all_pairs(lapply(fits, embedding_parts), fits[[1L]]$kernel)
+  pairs(lapply(fits, embedding_parts), fits[[1L]]$kernel)
 }
 
 # --- An embedding as a list of parts ---------------------------------------
@@ -322,50 +322,43 @@ value_on <- function(at, part, kernel) {
   crossprod(value_on(part, one, kernel), part$weights)
 }
 
-# list(inner, distance2), matrices over embeddings, each a list of parts. With W
-# their weights on one part and F what they are there by another, the two parts
-# add sum_r W_ri F_rj to an inner product, and sum_r (W_ri - W_rj)(F_ri - F_rj)
-# to a squared distance.
-all_pairs <- function(embeddings, kernel) {
+# The inner products of embeddings, each a list of parts: with W their weights on
+# one part and F what they are there by another, the two parts add W'F.
+inner_pairs <- function(embeddings, kernel) {
   parts <- shared_parts(embeddings)
   m <- length(embeddings)
-  # Halves, to be added to their transposes.
   names <- names(embeddings)
+  # A half, to be added to its transpose.
   inner <- matrix(0, m, m, dimnames = if (!is.null(names)) list(names, names))
-  distance2 <- inner
   for (q in seq_along(parts)) {
     part <- parts[[q]]
-    rest <- seq(q, length(parts))
-    values <- c(list(value_on(part, part, kernel)),
-                values_on(parts[rest[-1L]], part, kernel))
-    for (p in rest) {
-      at <- parts[[p]]
-      value <- values[[p - q + 1L]]
-      times <- if (p == q) 0.5 else 1
+    rest <- parts[-seq_len(q)]
+    values <- c(list(value_on(part, part, kernel) / 2),
+                values_on(rest, part, kernel))
+    for (p in seq_along(values)) {
+      at <- parts[[p + q - 1L]]
       inner[at$used, part$used] <- inner[at$used, part$used] +
-        times * crossprod(at$weights, value)
-      # Of those that have either part; where both stand in a row, a half.
-      among <- union(at$used, part$used)
-      w <- matrix(0, nrow(value), length(among))
-      f <- w
-      w[, match(at$used, among)] <- at$weights
-      f[, match(part$used, among)] <- value
-      rows <- seq_along(at$used)
-      apart <- vapply(rows, \(k) colSums((w[, k] - w) * (f[, k] - f)),
-                      numeric(length(among)))
-      apart <- matrix(apart, length(among))
-      apart[rows, ] <- apart[rows, ] / 2
-      distance2[at$used, among] <- distance2[at$used, among] +
-        2 * times * t(apart)
-      # All others have weights of 0 on both.
-      alone <- colSums(w[, rows, drop = FALSE] * f[, rows, drop = FALSE])
-      if (any(alone != 0)) {
-        distance2[at$used, -among] <- distance2[at$used, -among] +
-          2 * times * alone
-      }
+        crossprod(at$weights, values[[p]])
     }
   }
-  list(inner = inner + t(inner), distance2 = distance2 + t(distance2))
+  inner + t(inner)
+}
+
+# Squared distances, by their inner products; where these leave few digits by
+# differences of weights.
+distance2_pairs <- function(embeddings, kernel) {
+  inner <- inner_pairs(embeddings, kernel)
+  size <- outer(diag(inner), diag(inner), `+`)
+  distance2 <- size - 2 * inner
+  close <- which(distance2 < 1e-3 * size & upper.tri(inner), arr.ind = TRUE)
+  for (k in seq_len(nrow(close))) {
+    i <- close[k, 1L]
+    j <- close[k, 2L]
+    distance2[i, j] <- distance2[j, i] <- norm2_parts(
+      c(embeddings[[i]], scale_parts(embeddings[[j]], -1)), kernel
+    )
+  }
+  distance2
 }
 
 # --- Values ------------------------------------------------------------------

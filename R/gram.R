@@ -176,20 +176,6 @@ same_gram <- function(a, b) {
     !is.null(a[["id"]]) && identical(a[["id"]], b[["id"]]))
 }
 
-# Equal matrices are equal, whatever else is known of them.
-#' @method all.equal gram
-#' @export
-all.equal.gram <- function(target, current, ...) {
-  # Of functions their text: their environments may be of any size.
-  fields <- function(g) {
-    if (!inherits(g, "gram")) return(class(g))
-    list(K = g$K, x = g$x, kernel = lapply(unclass(g$kernel), \(part) {
-      if (is.function(part)) deparse(part) else part
-    }))
-  }
-  all.equal(fields(target), fields(current), ...)
-}
-
 # Symmetrized exactly, if it is symmetric but for rounding.
 check_symmetric <- function(k, name) {
   largest <- max(abs(k))
@@ -218,9 +204,7 @@ check_gram <- function(k, name, hint = NULL) {
 #' @export
 gram_spectrum <- function(g, what = c("values", "projections", "vectors")) {
   check_given(g)
-  if (!inherits(g, "gram")) {
-    stop_input("'g' must be a gram, not ", describe(g))
-  }
+  take(g, is_a("gram", "a gram"))
   spectrum(g, take(what, choice("values", "projections", "vectors")))
 }
 
@@ -237,19 +221,7 @@ fit_lines.gram <- function(x, digits) {
       count_of(x$repair$negative, "negative eigenvalue"), ", down to ",
       format_number(x$repair$least), "; the matrix changed by ",
       format_number(100 * x$repair$change, 2L), "%"
-    ),
-    known_line(x))
-}
-
-# What has been computed so far.
-known_line <- function(x) {
-  known <- c(
-    values = "eigenvalues", projections = "projections of the mean",
-    vectors = "eigenvectors", cholesky = "Cholesky factor"
-  )
-  have <- known[intersect(names(known), names(x))]
-  paste0("computed so far: ",
-         if (length(have)) paste(have, collapse = ", ") else "the matrix only")
+    ))
 }
 
 fit_summary.gram <- function(x) {

@@ -114,8 +114,7 @@ kernel_matern <- function(nu = 3 / 2, bandwidth = "median", ...,
     is_number(x) && x %in% c(0.5, 1.5, 2.5)
   }), "nu")
   on_columns(new_kernel(c("laplace_l2", "matern32", "matern52")[nu + 0.5],
-                        if (nu == 0.5) "exp(-r), r = |(x - y)/theta|",
-                        check_bandwidth(bandwidth)), columns)
+                        bandwidth = check_bandwidth(bandwidth)), columns)
 }
 
 #' @rdname kernel_rbf
@@ -151,16 +150,8 @@ kernel_energy <- function(...) {
 kernel_function <- function(f, ...) {
   check_dots(...)
   check_given(f)
-  if (!is.function(f)) {
-    stop_input("'f' must be a function of two matrices, not ", describe(f))
-  }
-  arguments <- argument_names(f)
-  if (length(arguments) < 2L && !"..." %in% arguments) {
-    stop_input("'f' must take two matrices, f(x, y), not ",
-               count_of(length(arguments), "argument"))
-  }
-  new_kernel("function", "a function of two matrices", fun = f,
-             title = "kernel given as a function")
+  take(f, is_a("function", "a function of two matrices"))
+  new_kernel("function", fun = f)
 }
 
 #' Kernel of numeric columns and factors
@@ -275,15 +266,16 @@ kernel_families <- list(
   poly = list(formula = "x'y", title = "linear kernel"),
   energy = list(formula = "-|x - y| (conditionally positive definite)",
                 title = "energy kernel"),
+  "function" = list(formula = "a function of two matrices",
+                    title = "kernel given as a function"),
   # Of the median.
   sqdist = list(formula = "|x - y|^2"),
   l1dist = list(formula = "sum |x - y|")
 )
 
-new_kernel <- function(family, formula = NULL, bandwidth = NULL, degree = 1L,
-                       offset = 0, fun = NULL,
+new_kernel <- function(family, formula = kernel_families[[family]]$formula,
+                       bandwidth = NULL, degree = 1L, offset = 0, fun = NULL,
                        title = kernel_families[[family]]$title) {
-  if (is.null(formula)) formula <- kernel_families[[family]]$formula
   kernel <- list(family = family, formula = formula, title = title,
                  bandwidth = bandwidth, degree = degree, offset = offset,
                  fun = fun)
@@ -440,16 +432,12 @@ check_definite <- function(kernel) {
   }
 }
 
-several_positive <- numbers(0, open = TRUE)
-bandwidth_numbers <- several_positive
+bandwidth_numbers <- several_positive <- numbers(0, open = TRUE)
 bandwidth_numbers$words <- "\"median\", positive numbers or a function"
 # Names stay.
 bandwidth_numbers$as <- \(x) x + 0
 
 check_bandwidth <- function(bandwidth, name = "bandwidth") {
-  if (is.function(bandwidth) && !length(argument_names(bandwidth))) {
-    stop_input("'", name, "' must take the points, f(x), not nothing")
-  }
   if (identical(bandwidth, "median") || is.function(bandwidth)) {
     return(bandwidth)
   }
@@ -636,21 +624,11 @@ fit_kernel <- function(kernel, x, name = "x") {
       ", one for each column, not ", length(bandwidth), " numbers"
     )
   }
-  kernel$bandwidth <- match_columns(bandwidth, colnames(x))
-  kernel
-}
-
-# Bandwidths with names, in the order of the columns.
-match_columns <- function(bandwidth, columns) {
-  named <- names(bandwidth)
-  if (length(bandwidth) > 1L && !is.null(named) && !is.null(columns)) {
-    if (anyDuplicated(columns) || !setequal(named, columns)) {
-      stop_input("'bandwidth' must have the names of the columns, ",
-                 shorten(columns), ", not ", shorten(named))
-    }
-    bandwidth <- bandwidth[columns]
+  if (length(bandwidth) > 1L) {
+    bandwidth <- in_order(bandwidth, colnames(x), "bandwidth", "the columns")
   }
-  unname(bandwidth)
+  kernel$bandwidth <- unname(bandwidth)
+  kernel
 }
 
 median_bandwidth <- function(kernel, x, name = "x") {

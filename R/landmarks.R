@@ -60,8 +60,8 @@
 #' \item{values, root}{\eqn{s_1, \ldots, s_r}{s_1, ..., s_r} and W, m by r}
 #' \item{id}{tells these landmarks from others}
 #' @details Time O(N m (d + m)) and 16 N m bytes for a pilot of N rows, and an
-#' eigendecomposition of an m by m matrix. `plot()` shows the landmarks in one
-#' or two columns, or the eigenvalues.
+#' eigendecomposition of an m by m matrix. `plot()` shows landmarks in one or
+#' two columns.
 #' @references
 #' Chen, Y., Epperly, E. N., Tropp, J. A. and Webber, R. J. (2025). Randomly
 #' pivoted Cholesky: practical approximation of a kernel matrix with few entry
@@ -98,17 +98,11 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
 #' @export
 kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
                                   pilot = 20000, read = NULL, chunk = 50000) {
-  known <- names(formals(kme_landmarks.default))
-  wrong <- setdiff(...names(), c("", known))
-  wrong <- wrong[is.na(pmatch(wrong, known, duplicates.ok = TRUE))]
-  if (length(wrong)) stop_unused(wrong, known)
   # Before a source is opened, whose faults are of another class.
   read <- take(read, a_reader)
   chunk <- take(chunk, count())
-  frame <- if (!is.null(data)) {
-    size <- pilot_size(take(pilot, count()), list(...)$kernel)
-    pilot_frame(data, size, read, chunk)
-  }
+  size <- pilot_size(take(pilot, count()), ...)
+  frame <- if (!is.null(data)) pilot_frame(data, size, read, chunk)
   sample <- formula_sample(call("kme_landmarks", data = frame), formula, frame,
                            TRUE, parent.frame(), sketch_nominal)
   landmarks <- kme_landmarks.default(sample$x, m, ..., pilot = pilot)
@@ -127,7 +121,7 @@ landmark_options <- function(m, kernel, scale, omit) {
 }
 
 # A user's function is called with all pairs of the rows.
-pilot_size <- function(pilot, kernel) {
+pilot_size <- function(pilot, kernel = NULL, ...) {
   if (is_function_kernel(kernel)) min(pilot, 2000L) else pilot
 }
 
@@ -342,12 +336,7 @@ level_points <- function(rows, variable, name) {
       if (ncol(rows) == 1L) 1L
     if (length(column)) rows <- rows[[column]]
   }
-  if (!is_nominal(rows) && !is.character(rows) || !is.null(dim(rows))) {
-    stop_input("'", name, "' must hold the factor of the landmarks, ",
-               if (!is.null(variable$column)) paste0("'", variable$column,
-                                                     "', "),
-               "not ", describe(rows))
-  }
+  check_levels(rows, c(variable$column, variable$name)[1L], name)
   levels <- variable$levels
   new <- setdiff(unique(as.character(rows)), c(levels, NA))
   if (length(new)) {
@@ -381,24 +370,10 @@ fit_lines.kme_landmarks <- function(x, digits) {
 
 fit_picture.kme_landmarks <- function(object, type = NULL) {
   points <- sample_raw(object$variable$sample)
-  plain <- !is_factor_variable(object$variable) && !is.data.frame(points) &&
-    ncol(points) <= 2L
-  type <- check_type(type, c("points", "spectrum"),
-                     if (plain) "points" else "spectrum")
-  if (type == "spectrum") {
-    values <- object$values
-    picture <- picture_sequence("Landmarks: spectrum of their Gram matrix",
-                                values, "eigenvalue")
-    picture$log <- "y"
-    # All alike: what differs is rounding, which no axis can show.
-    if (diff(range(values)) <= 1e-6 * max(values)) {
-      picture$ylim <- max(values) * c(0.5, 2)
-    }
-    return(picture)
-  }
-  if (!plain) {
-    stop_input("'type' must be \"spectrum\" for landmarks in more than two ",
-               "columns, or in levels")
+  check_type(type, "points")
+  if (is_factor_variable(object$variable) || is.data.frame(points) ||
+        ncol(points) > 2L) {
+    has_none(object, "a plot in more than two columns, or in levels")
   }
   names <- axis_names(points)
   if (ncol(points) == 1L) {

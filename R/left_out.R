@@ -62,7 +62,7 @@ refitted_products <- function(candidates, sample, fold) {
     kept <- sample_take(sample, -out)
     new <- new_points(sample$x[out, , drop = FALSE])
     parts <- all_parts(candidates, kept)
-    inner[, , f] <- all_pairs(parts, sample$kernel)$inner
+    inner[, , f] <- inner_pairs(parts, sample$kernel)
     at[, out] <- t(vapply(parts, \(one) {
       parts_at(merge_parts(one), sample$kernel, new)
     }, numeric(length(out))))

@@ -74,10 +74,9 @@ has_closed_form <- function(kernel) {
 check_closed_form <- function(kernel, sums = TRUE) {
   if (!has_closed_form(kernel) || !sums && is_sum(kernel)) {
     stop_input(
-      "the embedding of a Gaussian mixture is known for RBF kernels and ",
-      "polynomial kernels up to degree 3", if (sums) " and sums of them" else
-        if (is_sum(kernel)) " (in a density for one alone, of all columns)",
-      ", not for the ", format_kernel(kernel)
+      "the embedding of a Gaussian mixture is known for RBF kernels, ",
+      "polynomial kernels up to degree 3 and, but in a density, sums of them, ",
+      "not for the ", format_kernel(kernel)
     )
   }
 }

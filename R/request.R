@@ -383,6 +383,15 @@ check_no_na <- function(x, name, hint = na_hint) {
   }
 }
 
+# Levels of a factor, seen before or not.
+check_levels <- function(z, label, name = "newdata") {
+  if (!(is_nominal(z) || is.character(z)) || !is.null(dim(z))) {
+    stop_input("'", name, "' must hold a factor for '", label, "', not ",
+               describe(z))
+  }
+  check_no_na(z, label, if (name != "newdata") na_hint)
+}
+
 # Points: a numeric matrix, or of data with factors among its columns a data
 # frame of numbers and factors.
 read_points <- function(x, name = "x") {
@@ -402,11 +411,7 @@ read_mixed <- function(x, name, like = x) {
   for (j in which(nominal)) {
     column <- names(like)[j]
     z <- x[[j]]
-    if (!is_nominal(z) && !is.character(z) || !is.null(dim(z))) {
-      stop_input("'", name, "' must hold a factor for '", column, "', not ",
-                 describe(z))
-    }
-    check_no_na(z, column, if (name != "newdata") na_hint)
+    check_levels(z, column, name)
     new <- setdiff(as.character(z), as.character(like[[j]]))
     if (is.logical(z) != is.logical(like[[j]]) && length(new)) {
       stop_input("'", name, "' must hold for '", column, "' levels such as ",

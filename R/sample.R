@@ -157,29 +157,22 @@ keep_units <- function(kernel, sample) {
   kernel
 }
 
-# Is the bandwidth of the kernel still to be chosen?
-has_open_bandwidth <- function(x, kernel) {
-  !brings_kernel(x) &&
+# What the argument `bandwidth` says, for the sample and the kernel that were
+# given: the word of a rule, which is the default where it is open; "median",
+# numbers, or NULL.
+read_bandwidth <- function(bandwidth, x, kernel, word) {
+  open <- !brings_kernel(x) &&
     (is.null(kernel) || is.list(kernel) &&
        identical(kernel$bandwidth, "median"))
-}
-
-# What the argument `bandwidth` says, for the sample `name` and the kernel that
-# were given: the word of a rule, which is the default where it is open;
-# "median", numbers, or NULL.
-read_bandwidth <- function(bandwidth, x, kernel, word, name = "x") {
-  open <- has_open_bandwidth(x, kernel)
   if (is.null(bandwidth)) {
     return(if (open) word)
   }
   bandwidth <- take(bandwidth, maybe(numbers(open = TRUE), word, "median"))
   if (!open) {
-    stop_input("'bandwidth' must not be given ", if (brings_kernel(x)) {
-      paste0("when '", name, "' is a ", input_word(x))
-    } else if (is.null(kernel$bandwidth)) {
-      "with a kernel that has none"
+    stop_input("'bandwidth' must not be given with a ", if (brings_kernel(x)) {
+      input_word(x)
     } else {
-      "with a kernel whose own is given; kernel_rbf() leaves it open"
+      "kernel that has its own or none; kernel_rbf() leaves it open"
     })
   }
   unique(bandwidth)

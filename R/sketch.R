@@ -250,15 +250,16 @@ read_landmarks <- function(asked) {
   landmarks <- asked$landmarks
   if (inherits(landmarks, "kme_landmarks")) landmarks <- list(landmarks)
   if (inherits(landmarks, "kme_sketch")) landmarks <- landmarks$landmarks
-  if (is_plain_list(landmarks)) {
-    return(check_landmark_list(landmarks, asked))
-  }
   drawn <- is.null(landmarks) || is.numeric(landmarks) &&
     length(landmarks) == 1L && is.null(dim(landmarks))
+  made <- is_plain_list(landmarks)
+  if (!drawn && !is.null(asked$y) && !(made && length(landmarks) == 2L)) {
+    stop_input("'landmarks' must be a list of two when 'y' is given")
+  }
+  if (made) {
+    return(check_landmark_list(landmarks, asked))
+  }
   if (!drawn) {
-    if (!is.null(asked$y)) {
-      stop_input("'landmarks' must be a list of two when 'y' is given")
-    }
     return(list(given_landmarks(landmarks, asked$kernel, asked$scale)))
   }
   if (reads_source(asked)) {
@@ -282,11 +283,7 @@ check_landmark_list <- function(landmarks, asked) {
     stop_input("'", if (is.null(asked$kernel)) "scale" else "kernel",
                "' must not be given with landmarks, which have their own")
   }
-  if (!is.null(asked$y)) {
-    if (length(landmarks) != 2L) {
-      stop_input("'landmarks' must be a list of two when 'y' is given")
-    }
-  } else if (length(landmarks) == 2L) {
+  if (is.null(asked$y) && length(landmarks) == 2L) {
     columns <- lapply(landmarks, landmark_columns)
     if (any(lengths(columns) == 0L) ||
           is.null(landmarks[[1L]]$side) && setequal(columns[[1L]],
@@ -320,11 +317,6 @@ without_columns <- function(x, columns) {
 
 # Those of the variable of ~ a + b, or of the two of y ~ a + b.
 formula_landmarks <- function(formula, data, options, home) {
-  if (options$na.action) {
-    used <- intersect(all.vars(formula_terms(formula, data)), names(data))
-    data <- data[stats::complete.cases(data[used]), , drop = FALSE]
-    options$na.action <- FALSE
-  }
   frame <- pilot_frame(data, pilot_size(options$pilot, options$kernel))
   call <- call("kme_landmarks", data = frame)
   if (length(formula) == 2L) {
@@ -418,10 +410,7 @@ fit_lines.kme_sketch <- function(x, digits) {
              vapply(seq_along(variables), \(v) lost_line(sketch_sample(x, v)),
                     ""))
     },
-    paste0("kept: ", paste(c("first", "second", "fourth")[c(1, 2, 4) <=
-                                                            x$moments],
-                           collapse = ", "), " moments",
-           if (two) ", cross sums", if (x$weighted) ", weighted",
+    paste0("moments = ", x$moments, if (x$weighted) ", weighted",
            if (!is.null(x$bin)) {
              paste0(", ", count_of(sum(full_bins(x)), "bin"), " of ",
                     count_of(x$bin, "row"))

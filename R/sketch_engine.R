@@ -10,7 +10,6 @@
 # state is kept, or NULL; name: of the part, NULL for the only one; seed).
 # Returns the state after the last row, without the landmarks.
 run_source <- function(task, empty, options) {
-  x <- task$x
   file <- task$file
   state <- read_state(file, empty)
   if (is.null(state)) {
@@ -21,34 +20,24 @@ run_source <- function(task, empty, options) {
     return(state)
   }
   state$sketch["landmarks"] <- list(empty$landmarks)
-  take(x, a_source(FALSE))
-  # The very source that was stopped goes on where it was.
-  before <- if (!is.null(file)) stopped[[file]]
-  goes_on <- identical(before$x, x) && identical(before$rows, state$rows)
-  stream <- if (goes_on) before$stream else open_stream(x, options$read,
-                                                        options$chunk)
+  stream <- open_stream(take(task$x, a_source(FALSE), "x"), options$read,
+                        options$chunk)
   meter <- rows_meter(options$progress, task$name, state$rows)
   save_at <- now() + 5
   on.exit({
     meter(state$rows, TRUE)
     stream$close()
-    if (!is.null(file)) {
-      stopped[[file]] <- if (!state$finished && !stream$anew() &&
-                               stream$position() >= state$rows) {
-        stream$back_to(state$rows)
-        list(x = x, stream = stream, rows = state$rows)
-      }
-      if (state$rows > 0 || state$finished) keep_state(state, file)
+    if (!is.null(file) && (state$rows > 0 || state$finished)) {
+      keep_state(state, file)
     }
   })
   repeat {
-    following <- from_source(next_state(stream, state, goes_on), stream,
-                             state$rows, task$name, !is.null(file))
+    following <- from_source(next_state(stream, state), stream, state$rows,
+                             task$name)
     if (is.null(following)) {
       break
     }
     state <- following
-    goes_on <- FALSE
     meter(state$rows)
     if (!is.null(file) && now() > save_at) {
       start <- now()
@@ -57,8 +46,7 @@ run_source <- function(task, empty, options) {
       save_at <- now() + max(5, 20 * (now() - start))
     }
   }
-  # A part may well be empty.
-  if (state$rows == 0 && (is.null(task$name) || !stream$anew())) {
+  if (state$rows == 0 && !stream$anew()) {
     warn_kernmean(c(task$name, "'x'")[1L], " yielded no rows: a stream is ",
                   "read once, and may have been used up; a function or a ",
                   "query is to be made anew")
@@ -72,15 +60,11 @@ run_source <- function(task, empty, options) {
   bare_state(state)
 }
 
-# Sources that were stopped in the middle and do not begin anew, by the files of
-# their states: list(x, stream, rows: in the state).
-stopped <- new.env(parent = emptyenv())
-
 now <- function() proc.time()[["elapsed"]]
 
 # The state with the next chunk, NULL at the end.
-next_state <- function(stream, state, goes_on) {
-  rows <- next_rows(stream, state, goes_on)
+next_state <- function(stream, state) {
+  rows <- next_rows(stream, state)
   if (!is.null(rows)) {
     list(sketch = add_rows(state$sketch, rows), rows = state$rows + nrow(rows),
          first = if (is.null(state$first)) first_rows(rows) else state$first,
@@ -91,7 +75,7 @@ next_state <- function(stream, state, goes_on) {
 # The next rows that are not in the state: of a source that is begun anew those
 # that are done are passed over. It is known again by its first rows, all that
 # is read where it is finished, unless the very source has no more of them.
-next_rows <- function(stream, state, goes_on) {
+next_rows <- function(stream, state) {
   repeat {
     before <- stream$position()
     rows <- tryCatch(stream$next_chunk(), error = \(e) {
@@ -108,15 +92,12 @@ next_rows <- function(stream, state, goes_on) {
       stop_input("a source that is begun anew must yield the same rows again, ",
                  format_count(state$rows), " at least")
     }
-    if (state$rows > 0 && (goes_on || before == 0)) {
+    if (state$rows > 0 && before == 0) {
       most <- min(nrow(rows), nrow(state$first))
-      anew <- identical(first_rows(rows, most), first_rows(state$first, most))
-      if (anew == goes_on) {
-        stop_input("a source ", if (goes_on) {
-          "that was stopped must go on where it was, not yield its first rows"
-        } else {
-          "that is begun anew must yield the same rows in the same order"
-        }, " again; make a new one, or give 'checkpoint' a new folder")
+      if (!identical(first_rows(rows, most), first_rows(state$first, most))) {
+        stop_input("a source that is begun anew must yield the same rows in ",
+                   "the same order again; make a new one, or give ",
+                   "'checkpoint' a new folder")
       }
     }
     if (over <= 0) {

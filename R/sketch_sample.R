@@ -185,11 +185,7 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
                            spectrum$values[1L])
   }
   lambda <- tuned$lambda
-  share <- if (is.infinite(lambda)) {
-    0
-  } else {
-    spectrum$values / (spectrum$values + lambda)
-  }
+  share <- spectrum$values / (spectrum$values + lambda)
   # No more is lost of the plain mean than what is rounding.
   mean <- if (lambda == 0) {
     moments$mean

@@ -14,23 +14,21 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   if (chunk$n) sketch <- watch_chunk(sketch, chunk)
   sketch$n <- sketch$n + chunk$n
   sketch$dropped <- sketch$dropped + chunk$dropped
-  sketch$weighted <- sketch$weighted || !is.null(chunk$weights)
   if (!chunk$n) {
     return(sketch)
   }
+  sketch$weighted <- sketch$weighted || !is.null(chunk$weights)
   if (is.null(chunk$groups)) {
     # Without a copy of all rows.
     return(add_group(sketch, 1L, chunk$points, chunk$weights))
   }
   sketch$kind <- same_kind(sketch, chunk)
   sketch$groups <- union(sketch$groups, levels(chunk$groups))
-  if (length(sketch$groups) > 50L) {
-    # Numbers that were meant as a variable would make a group of each row.
-    m <- sum(vapply(sketch$landmarks, `[[`, 1L, "m"))
-    check_memory(2 * if (sketch$moments > 1) m^2 else m, length(sketch$groups),
-                 "take fewer groups or landmarks",
-                 what = "the sums of all groups")
-  }
+  # Numbers that were meant as a variable would make a group of each row.
+  m <- sum(vapply(sketch$landmarks, `[[`, 1L, "m"))
+  check_memory(2 * if (sketch$moments > 1) m^2 else m, length(sketch$groups),
+               "take fewer groups or landmarks",
+               what = "the sums of all groups")
   each <- split(seq_len(chunk$n), chunk$groups)
   # By number: a group may be called "".
   at <- match(levels(chunk$groups), sketch$groups)

@@ -68,10 +68,9 @@
 #' seconds, at an error and at an interrupt the sums of the part at work. The
 #' same call made again goes on: finished parts are read, and in a part that was
 #' at work the rows that are done are passed over. Files, data and functions
-#' that open a source begin anew by themselves. A function that yields the
-#' chunks itself, and a DBI result, are gone on with if they are the very
-#' objects of the call that was stopped; in a new session make them anew. Rows
-#' must come in the same order again (a query needs an `ORDER BY`).
+#' that open a source begin anew by themselves; a function that yields the
+#' chunks itself, and a DBI result, are to be made anew. Rows must come in the
+#' same order again (a query needs an `ORDER BY`).
 #' A finished result is returned at once, but for a look at the first rows of
 #' such functions and DBI results. Parts are known by what they are, not by
 #' their place: a call with more files than yesterday's, a list of them as of
@@ -92,8 +91,9 @@
 #'
 #' What a folder holds is used only if it is plain, vectors and lists of them
 #' without any code, and whole, as its checksum says: a damaged part is named by
-#' a warning and worked on again. That keeps accidents out. Whoever may write to the
-#' folder can still put other numbers into it: it needs the trust of your data.
+#' a warning and worked on again. That keeps accidents out. Whoever may write to
+#' the folder can still put other numbers into it: it needs the trust of your
+#' data.
 #'
 #' On machines that do not see the folder, parts are kept as they come back.
 #' What cannot be kept, on a full disk, is a warning, and work goes on. Remove
@@ -149,9 +149,9 @@ is_opened <- function(x) {
 # --- Sources -----------------------------------------------------------------
 
 # list(next_chunk: a data frame or matrix of 1 to `chunk` rows, NULL at the end;
-# position: rows it has given; back_to: a position within the last of them, from
-# where it goes on; close; label: words for what is read now; anew: does the
-# source begin anew whenever it is opened?) of a stream, or of data in memory.
+# position: rows it has given; close; label: words for what is read now; anew:
+# does the source begin anew whenever it is opened?) of a stream, or of data in
+# memory.
 open_stream <- function(x, read = NULL, chunk = 50000L) {
   source <- open_source(x, read, chunk)
   held <- NULL
@@ -176,36 +176,26 @@ open_stream <- function(x, read = NULL, chunk = 50000L) {
     at <<- to
     rows
   }
-  # Nothing but the rows that are left is kept then.
-  back_to <- function(position) {
-    at <<- at - (handed - position)
-    handed <<- position
-    if (at == NROW(held)) {
-      held <<- NULL
-      at <<- 0
-    }
-    source$forget()
-  }
-  c(list(next_chunk = next_chunk, position = \() handed, back_to = back_to),
+  c(list(next_chunk = next_chunk, position = \() handed),
     source[c("close", "label", "anew")])
 }
 
-# list(fetch: what comes next, NULL at the end; close; label; anew; forget: what
-# came last). What a source gives may be a source itself, which is then read to
-# its end and, as it is `ours`, closed.
+# list(fetch: what comes next, NULL at the end; close; label; anew). What a
+# source gives may be a source itself, which is then read to its end and, as it
+# is `ours`, closed.
 open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
   kind <- if (is.function(x)) "function" else
     if (is_opened(x)) "blocks" else
       if (is_stream(x)) "file" else "data"
   if (kind == "blocks") x <- row_blocks(x, chunk)
   if (kind == "file") check_files(x)
-  ending_x <- ending(x)
+  if (kind == "function") x <- ending(x)
   calls <- 0
   inner <- NULL
   opened <- FALSE
   following <- switch(
     kind,
-    "function" = \() if (!opened) ending_x(),
+    "function" = \() if (!opened) x(),
     file = \() if (calls <= length(x)) read_file(x[calls], read, chunk),
     blocks = \() x$fetch(),
     data = \() if (calls == 1) rows_of_vector(x)
@@ -245,11 +235,7 @@ open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
       },
       if (!is.null(inner)) inner$label()
     ),
-    anew = \() opened || kind %in% c("file", "data"),
-    forget = function() {
-      environment(following)$ending_x <- ending(x)
-      if (!is.null(inner)) inner$forget()
-    }
+    anew = \() opened || kind %in% c("file", "data")
   )
 }
 
@@ -293,14 +279,15 @@ new_blocks <- function(fetch, close, label = NULL) {
 
 # A function that gives its data whole, again and again, has no end.
 ending <- function(x) {
+  force(x)
   last <- NULL
-  same <- 1
+  again <- 0
   function() {
     value <- x()
-    again <- NROW(value) >= 100L && identical(value, last)
-    same <<- if (again) same + 1 else 1
+    same <- NROW(value) >= 100L && identical(value, last)
+    again <<- if (same) again + 1 else 0
     last <<- value
-    if (same > 3) {
+    if (again > 2) {
       stop_input("a function must return the next rows each time it is ",
                  "called, and NULL at the end; this one returns the same ",
                  rows_of(NROW(value)), " again and again")
@@ -457,13 +444,12 @@ plain_frame <- function(x) {
 }
 
 # What an expression gives; an error in it is one of the source, after so many
-# rows of it. `part` is the name of the part, NULL for the only one; `kept`: are
-# those rows kept for another call?
-from_source <- function(value, stream, rows, part = NULL, kept = FALSE) {
+# rows of it. `part` is the name of the part, NULL for the only one.
+from_source <- function(value, stream, rows, part = NULL) {
   tryCatch(value, error = \(e) {
     stop(source_error(
       e, c(part, stream$label()), rows, part,
-      if (!kept && stream$position() > 0 && !stream$anew()) {
+      if (stream$position() > 0 && !stream$anew()) {
         "; another call goes on behind what is read: make the source anew"
       }
     ))

@@ -176,15 +176,6 @@ variable_newdata <- function(variable, newdata, label) {
   sample_newdata(variable$sample, newdata)
 }
 
-# Levels of a factor, seen before or not.
-check_levels <- function(z, label) {
-  if (!(is_nominal(z) || is.character(z)) || !is.null(dim(z))) {
-    stop_input("'newdata' must hold a factor for '", label, "', not ",
-               describe(z))
-  }
-  check_no_na(z, "newdata", NULL)
-}
-
 # Values as a factor of the levels that a fit has seen.
 seen_levels <- function(x, levels, label, name = "newdata") {
   x <- as.character(x)
@@ -334,13 +325,11 @@ side_kernels <- function(arguments, variables) {
 # One variable of some terms: a data frame of all columns, or the only term
 # itself, where it is `named` as a matrix with its name.
 bind_terms <- function(terms, names, rows, named = FALSE) {
-  terms <- Map(\(term, name) {
-    term <- plain_term(term)
-    numbers <- if (!is_nominal(term)) as_numbers(term, name)
-    if (is.null(numbers)) term else numbers
-  }, as.list(terms), names)
+  terms <- lapply(terms, plain_term)
   if (length(terms) == 1L) {
     x <- terms[[1L]]
+    numbers <- if (!is_nominal(x)) as_numbers(x, names)
+    if (!is.null(numbers)) x <- numbers
     if (is.matrix(x)) {
       if (!is.null(rows)) rownames(x) <- rows
     } else if (is.numeric(x)) {
@@ -350,14 +339,7 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
     return(x)
   }
   columns <- Map(\(term, name) {
-    if (!is_nominal(term) && is.null(as_numbers(term, name))) {
-      stop_input("'", name, "' must be numeric or a factor, not ",
-                 describe(term), if (is.character(term)) {
-                   "; factor() makes one of it"
-                 } else {
-                   way_to_numbers(term)
-                 })
-    }
+    if (!is_nominal(term)) term <- read_column(term, name, "formula", TRUE)
     if (is.null(dim(term))) {
       if (is.numeric(term)) term <- as.double(term)
       return(stats::setNames(list(term), name))
@@ -367,9 +349,9 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
       name, ".", if (is.null(labels)) seq_len(ncol(term)) else labels
     ))
   }, terms, names)
-  bound <- unlist(unname(columns), recursive = FALSE)
-  structure(bound, class = "data.frame", row.names = if (is.null(rows))
-    .set_row_names(length(bound[[1L]])) else rows)
+  frame <- list2DF(unlist(unname(columns), recursive = FALSE))
+  if (!is.null(rows)) row.names(frame) <- rows
+  frame
 }
 
 # The variable number l of a formula at new data.

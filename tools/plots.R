@@ -45,7 +45,6 @@ plots <- expression(
   show(kme(geyser, kernel_rbf(0.5), "fkmse"), type = "weights"),
   show(sea),
   show(kme_landmarks(quakes$depth, 30)),
-  show(sea, type = "spectrum"),
   show(kme(zones, estimator = "fkmse", select = "gcv"), type = "embedding"),
   show(kme(kme_sketch(quakes$depth, 30), estimator = "skmse"),
        type = "embedding"),

@@ -399,7 +399,6 @@ test_that("what is too much, a kernel and what has no preimages are named", {
   refused(kernel_poly(1e10), "not 1e\\+10; at most 2147483647")
   refused(mmd_test(x, x, kernel_laplace(2), bandwidths = "fuse"),
           "not the L1 Laplace kernel, bandwidth 2")
-  refused(kernel_rbf(\() 1), "'bandwidth' must take the points, f\\(x\\)")
   for (f in c(preimage, reconstruction_error)) {
     refused(f(kme(x, rbf)), "as of kme_pca\\(\\), not be an object of class")
   }

@@ -112,10 +112,8 @@ test_that("a function that another call would go on with says so", {
   }
   says(kme_landmarks(failing_stream(chunks, 2)),
        "gone; another call goes on behind what is read")
-  # Not of what begins anew, or of what a folder goes on with.
+  # Not of what begins anew.
   says(kme_sketch(\() failing_stream(chunks, 2), data$landmarks), "gone$")
-  says(kme_sketch(failing_stream(chunks, 2), data$landmarks,
-                  checkpoint = new_folder()), "gone$")
   # A part that was finished before is used up.
   parts <- list(stream_of(chunks[1:2]), failing_stream(chunks[3], 2), x = 1)
   expect_error(kme_sketch(parts, data$landmarks),
@@ -143,12 +141,10 @@ test_that("a stream that was stopped goes on where it was", {
   for (at in c(1, 3, 4)) {
     fails <- new.env()
     fails$at <- at
-    same <- failing_stream(chunks, at)
     opener <- \() failing_stream(chunks, fails$at)
-    # The same object goes on by itself; of one that is made anew, or opens
-    # itself anew, rows that are done are passed over.
-    for (pair in list(list(same, same),
-                      list(failing_stream(chunks, at),
+    # Of one that is made anew, or opens itself anew, rows that are done are
+    # passed over.
+    for (pair in list(list(failing_stream(chunks, at),
                            failing_stream(chunks, 99)),
                       list(opener, opener))) {
       folder <- new_folder()
@@ -185,9 +181,8 @@ test_that("a stop in the middle of a large chunk loses none of its rows", {
   x <- data$x
   x[700, 2] <- NA
   # One chunk of all rows, handed on in slices; the slice with NA is refused.
-  source <- stream_of(list(x))
-  run <- \(...) kme_sketch(source, data$landmarks, chunk = 100,
-                           checkpoint = folder)
+  run <- \() kme_sketch(stream_of(list(x)), data$landmarks, chunk = 100,
+                        checkpoint = folder)
   e <- tryCatch(run(), error = identity)
   expect_identical(e$rows, 600)
   e <- tryCatch(run(), error = identity)
@@ -199,20 +194,24 @@ test_that("an interrupt keeps what is done", {
   data <- engine_data()
   chunks <- runs_of(data$x, rep(300, 3))
   folder <- new_folder()
-  inner <- stream_of(chunks)
-  calls <- 0
+  stops <- TRUE
   source <- function() {
-    calls <<- calls + 1
-    if (calls == 3) {
-      stop(structure(class = c("interrupt", "condition"),
-                     list(message = "", call = NULL)))
+    inner <- stream_of(chunks)
+    calls <- 0
+    function() {
+      calls <<- calls + 1
+      if (calls == 3 && stops) {
+        stop(structure(class = c("interrupt", "condition"),
+                       list(message = "", call = NULL)))
+      }
+      inner()
     }
-    inner()
   }
-  run <- \() kme_sketch(source, data$landmarks, checkpoint = folder)
+  run <- \() kme_sketch(source(), data$landmarks, checkpoint = folder)
   stopped_by <- tryCatch(run(), interrupt = \(e) "interrupt")
   expect_identical(stopped_by, "interrupt")
   expect_identical(read_plain(part_states(folder))$rows, 600)
+  stops <- FALSE
   s <- run()
   expect_identical(s$n, 900)
   same_sums(s, kme_sketch(data$x, data$landmarks))
@@ -234,18 +233,12 @@ test_that("sources that are not what they were are refused, not added up", {
   expect_error(again(rev(chunks)), "same rows in the same order",
                class = "kernmean_error_input")
   expect_error(again(chunks[1]), "600 at least", class = "kernmean_error_input")
-  # Begun anew behind our back.
-  at <- 0
-  global <- function() {
-    at <<- at + 1
-    if (at == 3) stop("gone")
-    if (at < 4) chunks[[at]]
-  }
+  # The very function that was stopped has other rows left.
   folder <- new_folder()
-  run <- \() kme_sketch(global, data$landmarks, checkpoint = folder)
-  expect_error(run(), "gone", class = "kernmean_error_source")
-  at <- 0
-  expect_error(run(), "first rows again", class = "kernmean_error_input")
+  used <- failing_stream(chunks, 2)
+  run <- \() kme_sketch(used, data$landmarks, checkpoint = folder)
+  expect_error(run(), "make the source anew", class = "kernmean_error_source")
+  refused(run(), "same rows in the same order again; make a new one")
 })
 
 test_that("a folder belongs to one call", {
@@ -759,12 +752,12 @@ test_that("short first chunks and frames with more than columns are sound", {
   )
   for (chunks in pieces) {
     folder <- new_folder()
-    source <- failing_stream(chunks, length(chunks))
-    run <- \() kme_sketch(source, of$landmarks, checkpoint = folder)
-    expect_error(run(), "the disk is gone")
-    expect_no_warning(s <- run())
+    run <- \(at) kme_sketch(failing_stream(chunks, at), of$landmarks,
+                            checkpoint = folder)
+    expect_error(run(length(chunks)), "the disk is gone")
+    expect_no_warning(s <- run(99))
     expect_equal(s$n, 40)
-    expect_no_warning(again <- run())
+    expect_no_warning(again <- run(99))
     same_sums(again, s)
   }
 })
@@ -799,25 +792,6 @@ test_that("no code in a folder is run", {
   saveRDS(home, file.path(folder, "call.rds"))
   expect_error(run(), "damaged", class = "kernmean_error_source")
   expect_false(file.exists(flag))
-})
-
-test_that("a function that stops keeps no chunk that is done", {
-  data <- engine_data()
-  x <- data$x
-  before <- length(ls(stopped))
-  chunk <- 0
-  source <- function() {
-    chunk <<- chunk + 1
-    if (chunk == 2) stop("gone")
-    x[rep(1:900, 200), ]
-  }
-  folder <- new_folder()
-  expect_error(kme_sketch(source, data$landmarks, checkpoint = folder),
-               "gone", class = "kernmean_error_source")
-  expect_identical(length(ls(stopped)), before + 1L)
-  stream <- get(part_states(folder), stopped)$stream
-  # The chunk has 4.3 MB.
-  expect_lt(length(serialize(stream, NULL)), 2e6)
 })
 
 test_that("a file is kept only when it can be read again", {

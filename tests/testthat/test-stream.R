@@ -35,25 +35,6 @@ test_that("a stream hands on every row once, in order, in chunks of one size", {
   expect_length(all_chunks(open_stream(stream_of(runs_of(x, c(0, 0))))), 0L)
 })
 
-test_that("a stream goes back within the rows that it gave last", {
-  x <- frame_of(50)
-  stream <- open_stream(stream_of(runs_of(x, c(20, 30))), NULL, 12)
-  take <- \() stream$next_chunk()$a * 7
-  expect_equal(take(), 1:12)
-  expect_equal(take(), 13:20)
-  expect_equal(take(), 21:32)
-  expect_identical(stream$position(), 32)
-  stream$back_to(20)
-  expect_equal(take(), 21:32)
-  stream$back_to(25)
-  expect_equal(take(), 26:37)
-  expect_equal(take(), 38:49)
-  expect_equal(take(), 50)
-  expect_null(stream$next_chunk())
-  stream$back_to(50)
-  expect_identical(stream$position(), 50)
-})
-
 test_that("files, functions that open a source and data are sources", {
   x <- frame_of(30)
   paths <- file.path(tempfile("stream"), c("a.csv", "b.csv"))
