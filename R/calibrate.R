@@ -1,9 +1,9 @@
 # Class probabilities from decision values, and how far they may be believed.
 
 # c(A, B) of Platt: 1/(1 + exp(A f + B)) is the probability that `second` is
-# TRUE where the decision value is f: a logistic regression on f, in units of its
-# spread. The targets are not 0 and 1, and so A and B are finite whatever f; A is
-# at most 0.
+# TRUE where the decision value is f: a logistic regression on f, in units of
+# its spread. The targets are not 0 and 1, and so A and B are finite whatever f;
+# A is at most 0.
 fit_sigmoid <- function(f, second) {
   counts <- c(sum(!second), sum(second))
   target <- ifelse(second, (counts[2L] + 1) / (counts[2L] + 2),

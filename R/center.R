@@ -49,9 +49,7 @@ centered_matrix <- function(centered) {
 }
 
 # The sample for work on its values: of a fit, the one it keeps.
-work_sample <- function(centered) {
-  if (is.null(centered$work)) centered$sample else centered$work
-}
+work_sample <- function(centered) centered$work %||% centered$sample
 
 # The diagonal of K^c.
 centered_diagonal <- function(centered) {
@@ -107,14 +105,10 @@ centered_cross <- function(object, new, at, rows) {
 # iteration, which never forms K^c. Values that are rounding of the largest, or
 # of what they are differences of, are 0.
 centered_spectrum <- function(centered, ncomp = NULL) {
-  spectrum <- NULL
   # From here on the iteration is the faster one: a few times its basis.
-  if (!is.null(ncomp) && centered$n >= max(1200, 5 * ncomp)) {
-    spectrum <- krylov_spectrum(centered, ncomp)
-  }
-  if (is.null(spectrum)) {
-    spectrum <- dense_spectrum(centered, ncomp)
-  }
+  few <- !is.null(ncomp) && centered$n >= max(1200, 5 * ncomp)
+  spectrum <- (if (few) krylov_spectrum(centered, ncomp)) %||%
+    dense_spectrum(centered, ncomp)
   values <- spectrum$values
   scale <- max(values[1L], abs(centered$at), centered$norm2)
   spectrum$values[values < rounding_of(centered$n, scale)] <- 0
@@ -143,7 +137,7 @@ krylov_spectrum <- function(centered, ncomp) {
 dense_spectrum <- function(centered, ncomp) {
   k <- centered_matrix(centered)
   n <- centered$n
-  if (is.null(ncomp)) ncomp <- n
+  ncomp <- ncomp %||% n
   # Beyond a quarter all of them take less time.
   pairs <- .Call(C_r_eigen, k, if (4 * ncomp <= n) ncomp else n)
   if (length(pairs$values) > ncomp) {

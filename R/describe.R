@@ -3,6 +3,9 @@ format_bytes <- function(bytes) {
          standard = "SI")
 }
 
+# x, or what stands for it where it is NULL; R has it from 4.4 on.
+`%||%` <- \(x, y) if (is.null(x)) y else x
+
 # What came, in a few words.
 describe <- function(x) {
   if (is.null(x)) {

@@ -118,14 +118,14 @@ fit_pairs <- function(fits, pairs) {
   labels <- vapply(seq_along(fits), element_label, "", names = names(fits),
                    name = "a")
   for (i in seq_along(fits)) take(fits[[i]], a_fit, labels[i])
-  # Columns without names go with any: what has names is compared with the
-  # first that has.
+  # Columns without names go with any: all are compared with the first that has
+  # some, if one has.
   named <- vapply(fits, \(fit) !is.null(colnames(fit$sample$x)), NA)
-  for (i in seq_along(fits)) {
-    for (j in setdiff(c(1L, which(named)[1L]), c(i, NA))) {
-      check_same_space(fits[[j]]$sample, fits[[i]]$sample,
-                       paste0("'", labels[j], "'"), paste0("'", labels[i], "'"))
-    }
+  first <- c(which(named), 1L)[1L]
+  for (i in seq_along(fits)[-first]) {
+    check_same_space(fits[[first]]$sample, fits[[i]]$sample,
+                     paste0("'", labels[first], "'"),
+                     paste0("'", labels[i], "'"))
   }
   pairs(lapply(fits, embedding_parts), fits[[1L]]$kernel)
 }
@@ -138,11 +138,9 @@ fit_pairs <- function(fits, pairs) {
 # is what it has in place of its weights on its sample.
 
 embedding_parts <- function(object, times = 1) {
-  parts <- object$parts
-  if (is.null(parts)) {
-    parts <- list(list(sample = object$sample, noise = effective_noise(object),
-                       weights = object$weights))
-  }
+  parts <- object$parts %||%
+    list(list(sample = object$sample, noise = effective_noise(object),
+              weights = object$weights))
   c(scale_parts(parts, times),
     target_parts(object$estimator$target, object$kernel, times * object$share))
 }
@@ -261,7 +259,7 @@ flatten_parts <- function(embeddings, kernel, origin = NULL) {
   d <- ncol(x)
   check_memory(d^2, length(parts), "use fewer columns or samples",
                what = "the covariances of all samples")
-  if (is.null(origin)) origin <- colMeans(x)
+  origin <- origin %||% colMeans(x)
   theta <- rep_len(kernel$bandwidth, d)
   covariances <- array(0, c(d, d, length(parts)))
   for (i in seq_along(parts)) {
@@ -322,8 +320,8 @@ value_on <- function(at, part, kernel) {
   crossprod(value_on(part, one, kernel), part$weights)
 }
 
-# The inner products of embeddings, each a list of parts: with W their weights on
-# one part and F what they are there by another, the two parts add W'F.
+# The inner products of embeddings, each a list of parts: with W their weights
+# on one part and F what they are there by another, the two parts add W'F.
 inner_pairs <- function(embeddings, kernel) {
   parts <- shared_parts(embeddings)
   m <- length(embeddings)
@@ -413,7 +411,7 @@ effective_noise <- function(object) {
 # The noise of a difference; NULL is none.
 add_noise <- function(a, b) {
   if (is.null(a) || is.null(b)) {
-    return(if (is.null(a)) b else a)
+    return(a %||% b)
   }
   if (is.matrix(a) == is.matrix(b)) a + b else noise_matrix(a) + noise_matrix(b)
 }
@@ -471,10 +469,9 @@ noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
                                     if (!is.null(other)) wide$turn(other),
                                     weights))
   }
-  if (is.null(at_z)) at_z <- numeric(ncol(z))
-  if (is.null(at_x)) at_x <- numeric(ncol(x))
   fold_apply(kernel, z, other, weights) +
-    poly_noise(kernel, z, x, weights, at_z, at_x)
+    poly_noise(kernel, z, x, weights, at_z %||% numeric(ncol(z)),
+               at_x %||% numeric(ncol(x)))
 }
 
 # Points with noise, one embedding each.

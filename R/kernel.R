@@ -524,20 +524,21 @@ format_kernel <- function(kernel) {
 #' @export
 kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
                           scale = FALSE) {
-  check_dots(...)
-  check_given(x)
-  symmetric <- missing(y)
-  check_kernel(kernel)
-  x <- read_points(x)
-  kernel <- kernel_of(x, if (!missing(kernel)) kernel)
-  y <- if (!symmetric) check_newdata(y, x, "y")
-  units <- fit_units(kernel, x, if (!missing(scale)) scale)
+  asked <- request(kernel_matrix_arguments)
+  x <- read_points(asked$x)
+  y <- if (!is.null(asked$y)) check_newdata(asked$y, x, "y")
+  units <- fit_units(kernel_of(x, asked$kernel), x, asked$scale)
   k <- fold_store(units$kernel, units$x,
-                  if (!symmetric) scale_points(units$kernel, y))
-  names <- list(rownames(x), rownames(if (symmetric) x else y))
+                  if (!is.null(y)) scale_points(units$kernel, y))
+  names <- list(rownames(x), rownames(y %||% x))
   if (length(unlist(names))) dimnames(k) <- names
   k
 }
+
+kernel_matrix_arguments <- door_table(
+  "kernel_matrix", x = anything, y = unless_given(anything),
+  kernel = unless_given(a_kernel), scale = unless_given(a_scale)
+)
 
 # --- Kernels fitted to data ----------------------------------------------
 
@@ -545,7 +546,6 @@ kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
 # the same): a kernel fitted to points and to what `scale` says of their units.
 # A kernel that has been fitted with a scaling keeps that.
 fit_units <- function(kernel, x, scale = NULL, name = "x") {
-  check_scale(scale)
   if (is_gower(kernel)) {
     if (asks_scale(scale)) {
       stop_input("'scale' must be FALSE for kernel_gower(), which has units ",
@@ -577,25 +577,24 @@ fit_units <- function(kernel, x, scale = NULL, name = "x") {
 }
 
 check_scaled_kernel <- function(kernel, x, scale, name) {
-  if (!is.null(scale) && !identical(scale, kernel$scaling$type)) {
-    stop_input("'scale' must be ", deparse(kernel$scaling$type), " with the ",
+  scaling <- kernel$scaling
+  if (!is.null(scale) && !identical(scale, scaling$type)) {
+    stop_input("'scale' must be ", deparse(scaling$type), " with the ",
                "kernel of a fit that was scaled so, not ", deparse(scale))
   }
-  d <- length(kernel$scaling$center)
-  columns <- kernel$scaling$columns
-  if (ncol(x) != d || d > 1L && !is.null(columns) && !is.null(colnames(x)) &&
-        !identical(columns, colnames(x))) {
+  d <- length(scaling$center)
+  nominal <- if (is.data.frame(x)) unname(vapply(x, is_nominal, NA))
+  if (ncol(x) != d || differ_in_names(scaling$columns, colnames(x)) ||
+        !identical(nominal, unname(scaling$nominal))) {
     stop_input("'", name, "' must have the ", count_of(d, "column"),
-               " that the kernel was scaled for, in their order: ",
-               shorten(columns))
+               " that the kernel was scaled for, in their order and with its ",
+               "factors: ", shorten(scaling$columns))
   }
-  nominal <- if (is.data.frame(x)) vapply(x, is_nominal, NA)
-  if (!identical(unname(nominal), unname(kernel$scaling$nominal))) {
-    stop_input("'", name, "' must have factors only where the kernel was ",
-               "fitted to some",
-               if (!is.null(nominal)) paste0(" (", shorten(names(x)[nominal]),
-                                             ")"))
-  }
+}
+
+# Where both have some. A single one may differ.
+differ_in_names <- function(a, b) {
+  length(a) > 1L && length(b) && !identical(a, b)
 }
 
 most_points_for_exact_median <- 20000

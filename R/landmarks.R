@@ -116,7 +116,7 @@ sketch_nominal <- c("factor", "ordered", "logical")
 
 # What kme_landmarks() takes where another door asks for landmarks.
 landmark_options <- function(m, kernel, scale, omit) {
-  list(m = if (is.null(m)) 300L else m, kernel = kernel, scale = scale,
+  list(m = m %||% 300L, kernel = kernel, scale = scale,
        na.action = omit, method = "rpcholesky", pilot = 20000L)
 }
 
@@ -332,8 +332,7 @@ landmark_points <- function(landmarks, rows, name = "x") {
 # Indicators of levels; rows of others would be lost.
 level_points <- function(rows, variable, name) {
   if (is.data.frame(rows)) {
-    column <- if (!is.null(variable$column)) variable$column else
-      if (ncol(rows) == 1L) 1L
+    column <- variable$column %||% if (ncol(rows) == 1L) 1L
     if (length(column)) rows <- rows[[column]]
   }
   check_levels(rows, c(variable$column, variable$name)[1L], name)

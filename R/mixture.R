@@ -135,7 +135,7 @@ component_at <- function(part, kernel, z, noise) {
                    matrix(noise[, , i], ncol(z)))
     }, 0, USE.NAMES = FALSE))
   }
-  if (is.null(noise)) noise <- numeric(ncol(z))
+  noise <- noise %||% numeric(ncol(z))
   if (is_rbf(kernel)) {
     return(gaussian_kernel(sweep(z, 2, part$mean),
                            part$cov + noise_matrix(noise),

@@ -82,8 +82,7 @@ check_weights <- function(weights, sample) {
                "given to kme_sketch()")
   }
   if (inherits(weights, "kme_weights")) {
-    own <- weights$s.weights
-    weights <- weights$weights * if (is.null(own)) 1 else own
+    weights <- weights$weights * (weights$s.weights %||% 1)
     weights <- weights / sum(weights)
   }
   if (!is.numeric(weights) || length(weights) != n) {
@@ -157,13 +156,18 @@ keep_units <- function(kernel, sample) {
   kernel
 }
 
+# Is the bandwidth of the kernel still to be chosen?
+has_open_bandwidth <- function(x, kernel) {
+  !brings_kernel(x) &&
+    (is.null(kernel) || is.list(kernel) &&
+       identical(kernel$bandwidth, "median"))
+}
+
 # What the argument `bandwidth` says, for the sample and the kernel that were
 # given: the word of a rule, which is the default where it is open; "median",
 # numbers, or NULL.
 read_bandwidth <- function(bandwidth, x, kernel, word) {
-  open <- !brings_kernel(x) &&
-    (is.null(kernel) || is.list(kernel) &&
-       identical(kernel$bandwidth, "median"))
+  open <- has_open_bandwidth(x, kernel)
   if (is.null(bandwidth)) {
     return(if (open) word)
   }
@@ -217,9 +221,7 @@ sample_input <- function(sample, rekernel = FALSE) {
 }
 
 # The points in the units of the user.
-sample_raw <- function(sample) {
-  if (is.null(sample$raw)) sample$x else sample$raw
-}
+sample_raw <- function(sample) sample$raw %||% sample$x
 
 # Those of the points that may be drawn.
 known_rows <- function(sample) {
@@ -353,9 +355,7 @@ center_linear <- function(sample) {
 }
 
 # What fits keep of it: points, or values, on which weights and functions stand.
-sample_support <- function(sample) {
-  if (is.null(sample$support)) sample else sample$support
-}
+sample_support <- function(sample) sample$support %||% sample
 
 # The weights of the plain kernel mean on these.
 plain_weights <- function(sample) UseMethod("plain_weights")
@@ -418,10 +418,7 @@ check_same_space <- function(a, b, a_name, b_name) {
     stop_input(both, " have the same number of columns, not ", ncol(a$x),
                " and ", ncol(b$x))
   }
-  names <- lapply(list(a$x, b$x), colnames)
-  # A single one may differ.
-  if (ncol(a$x) > 1L && all(lengths(names)) &&
-        !identical(names[[1L]], names[[2L]])) {
+  if (differ_in_names(colnames(a$x), colnames(b$x))) {
     stop_input(both, " have the same columns in the same order")
   }
   if (!same_kernel(a$kernel, b$kernel, ncol(a$x))) {
@@ -579,7 +576,7 @@ augment.kernmean_fit <- function(x, data = NULL, ..., newdata = NULL) {
 fit_columns.default <- function(x, newdata, added) {
   sample <- fit_sample_of(x)
   if (knows_points(sample)) {
-    named_frame(if (is.null(newdata)) sample_raw(sample) else newdata)
+    named_frame(newdata %||% sample_raw(sample))
   } else {
     blank_frame(nrow(added), if (is.null(newdata)) sample_names(sample) else
       value_names(newdata, added))
@@ -642,8 +639,7 @@ fit_request.default <- function(x, changes) {
 
 # The names of points where they have some, else their numbers.
 point_labels <- function(sample) {
-  names <- sample_names(sample)
-  if (is.null(names)) seq_len(sample$n) else names
+  sample_names(sample) %||% seq_len(sample$n)
 }
 
 # A matrix over points and components with a row for each of its values, as of

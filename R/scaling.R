@@ -49,7 +49,6 @@ NULL
 a_scale <- new_kind("FALSE, TRUE or \"whiten\"", \(x) {
   isTRUE(x) || isFALSE(x) || identical(x, "whiten")
 })
-check_scale <- \(scale) if (!is.null(scale)) take(scale, a_scale)
 
 asks_scale <- function(scale) !is.null(scale) && !isFALSE(scale)
 
@@ -221,23 +220,16 @@ map_covariances <- function(covariances, map) {
 # What print() says of the scaling.
 describe_scaling <- function(kernel) {
   scaling <- kernel$scaling
-  if (is.null(scaling)) {
-    return(NULL)
-  }
-  if (scaling$type == "gower") {
-    factors <- names(scaling$levels)
-    return(paste0("columns by their mean distance", if (length(factors)) {
-      paste0("; levels of ", paste(factors, collapse = " and "),
-             " alike or not")
-    }))
-  }
-  if (!is.matrix(scaling$factor)) {
-    return("columns standardized")
-  }
   d <- ncol(scaling$factor)
-  paste0("columns whitened by their covariance", if (scaling$rank < d) {
-    paste0(" (rank ", scaling$rank, " of ", d, ")")
-  })
+  if (!is.null(scaling)) switch(
+    as.character(scaling$type),
+    gower = "columns by their mean distance",
+    whiten = paste0("columns whitened by their covariance",
+                    if (scaling$rank < d) {
+                      paste0(" (rank ", scaling$rank, " of ", d, ")")
+                    }),
+    "TRUE" = "columns standardized"
+  )
 }
 
 most_units_apart <- 10

@@ -132,9 +132,8 @@ kme_sketch.default <- function(x, landmarks = NULL, kernel = kernel_rbf(), ...,
                                chunk = 50000, checkpoint = NULL, scale = FALSE,
                                progress = interactive()) {
   asked <- read_rows(request(sketch_arguments))
-  if (is.null(asked$moments)) {
-    asked$moments <- if (is.null(groups) || !is.null(bin)) 2 else 4
-  }
+  asked$moments <- asked$moments %||%
+    if (is.null(groups) || !is.null(bin)) 2 else 4
   asked$omit <- asked$na.action
   sketch <- empty_sketch(read_landmarks(asked), asked)
   check_columns_apart(sketch$landmarks, asked$columns)

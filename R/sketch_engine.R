@@ -11,11 +11,8 @@
 # Returns the state after the last row, without the landmarks.
 run_source <- function(task, empty, options) {
   file <- task$file
-  state <- read_state(file, empty)
-  if (is.null(state)) {
-    state <- list(sketch = empty, rows = 0, first = NULL, finished = FALSE,
-                  anew = FALSE)
-  }
+  state <- read_state(file, empty) %||%
+    list(sketch = empty, rows = 0, first = NULL, finished = FALSE, anew = FALSE)
   if (state$finished && state$anew) {
     return(state)
   }
@@ -67,7 +64,7 @@ next_state <- function(stream, state) {
   rows <- next_rows(stream, state)
   if (!is.null(rows)) {
     list(sketch = add_rows(state$sketch, rows), rows = state$rows + nrow(rows),
-         first = if (is.null(state$first)) first_rows(rows) else state$first,
+         first = state$first %||% first_rows(rows),
          finished = FALSE, anew = FALSE)
   }
 }
@@ -152,7 +149,7 @@ sketch_parts <- function(empty, parts, options) {
   scratch <- if (!is.null(plan)) tempfile("parts-")
   on.exit(unlink(scratch, recursive = TRUE))
   kept <- options$checkpoint
-  folder <- open_folder(if (is.null(kept)) scratch else kept, empty,
+  folder <- open_folder(kept %||% scratch, empty,
                         options$read)
   # Rows fall into bins by random numbers; those of a part are its own wherever
   # it is worked on.

@@ -42,8 +42,8 @@ sketch_sample <- function(sketch, variable = 1L, group = NULL) {
 
 # What the sums of a group are, or of all groups together.
 sketch_sums <- function(sketch, group = NULL) {
-  if (is.null(group)) group <- seq_along(sketch$sums)
-  total_sums(Reduce(join_records, sketch$sums[group]))
+  total_sums(Reduce(join_records,
+                    sketch$sums[group %||% seq_along(sketch$sums)]))
 }
 
 check_any_rows <- function(sketch) {
@@ -117,7 +117,7 @@ sketch_cross <- function(sketch) {
 sketch_bins <- function(sketch) {
   first <- lapply(sketch$bins, `[[`, "first")
   root <- sketch$landmarks[[1L]]$root
-  groups <- if (is.null(sketch$groups)) "x" else sketch$groups
+  groups <- sketch$groups %||% "x"
   list(features = cross(root, do.call(cbind, first)) / sketch$bin,
        count = sum(full_bins(sketch)),
        group = factor(rep(groups, full_bins(sketch)), groups),

@@ -278,9 +278,7 @@ group_numbers <- function(sketch, name) {
 # them in random order.
 fill_bins <- function(bins, landmarks, x, size) {
   empty <- list(count = 0, first = numeric(landmarks$m))
-  if (is.null(bins)) {
-    bins <- list(first = matrix(0, landmarks$m, 0L), open = empty)
-  }
+  bins <- bins %||% list(first = matrix(0, landmarks$m, 0L), open = empty)
   n <- nrow(x)
   x <- x[sample.int(n), , drop = FALSE]
   begun <- bins$open$count

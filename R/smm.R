@@ -264,7 +264,7 @@ plan_machine <- function(asked, ...) {
     plan$level$bandwidth <- plan$arguments$bandwidth2 <- "nearest"
   }
   bandwidth <- read_bandwidth(asked$bandwidth, bags, plan$arguments$kernel,
-                              "cv", "bags")
+                              "cv")
   kernel <- plan$sample$kernel
   c(plan, list(kernels = tried_kernels(kernel, bandwidth, "cv",
                                        2^(-2:(if (novelty) 1 else 2))),

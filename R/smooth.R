@@ -38,8 +38,7 @@ check_smooth_folds <- function(folds) {
 
 # The fold that each of n points is left out with.
 fold_codes <- function(n, folds) {
-  if (is.null(folds)) folds <- if (n <= 60L) n else 20L
-  make_folds(n, folds, "turns")
+  make_folds(n, folds %||% if (n <= 60L) n else 20L, "turns")
 }
 
 # --- The covariance ----------------------------------------------------------
@@ -274,11 +273,6 @@ est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
     paste0("h = ", format_number(fit$h, digits), ", c = ",
            format_number(fit$c, digits), " (",
            describe_rule(fit), ")"),
-    if (fit$c == 0 && is.null(fit$guard)) {
-      "the estimate is 0"
-    } else if (fit$h == 0 && fit$c == 1) {
-      paste("without smoothing the estimate is", plain)
-    },
     describe_score(fit, digits, plain)
   )
 }

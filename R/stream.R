@@ -324,8 +324,7 @@ read_file <- function(path, read, chunk) {
   rows <- if (!is.null(read)) {
     read(path)
   } else if (is("csv([.](gz|bz2|xz))?")) {
-    blocks <- if (is("csv")) csv_blocks(path, chunk)
-    if (is.null(blocks)) utils::read.csv(path) else blocks
+    (if (is("csv")) csv_blocks(path, chunk)) %||% utils::read.csv(path)
   } else if (is("rds")) {
     readRDS(path)
   } else if (is("parquet")) {

@@ -13,15 +13,15 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
   if (is_sum(kernel)) {
     return(sum_source(kernel, x, y, center))
   }
-  points <- if (is.null(y)) x else y
+  points <- y %||% x
   d <- ncol(points)
   scale <- rep_len(if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth,
                    d)
   if (kernel$family == "poly") {
-    if (is.null(center)) center <- numeric(d)
+    center <- center %||% numeric(d)
   } else {
     ends <- .Call(C_r_column_ranges, points)
-    if (is.null(center)) center <- exact_center(ends[1L, ], ends[2L, ])
+    center <- center %||% exact_center(ends[1L, ], ends[2L, ])
     energy <- kernel$family == "energy"
     if (energy && !is.null(y)) {
       ends <- .Call(C_r_column_ranges,
@@ -123,7 +123,7 @@ fold <- function(kernel, x, y, center, consume, combine, native) {
     source <- native_source(kernel, x, y, center)
     return(check_overflow(kernel, native(source)))
   }
-  y <- if (is.null(y)) x else y
+  y <- y %||% x
   size <- max(1, floor(2^20 / nrow(y)))
   parts <- lapply(row_panels(seq_len(nrow(x)), size), \(rows) {
     consume(call_kernel(kernel, x[rows, , drop = FALSE], y))
@@ -148,7 +148,7 @@ block_means <- function(sums, rows, columns = rows) {
 }
 
 call_kernel <- function(kernel, x, y) {
-  y <- if (is.null(y)) x else y
+  y <- y %||% x
   k <- kernel$fun(x, y)
   if (inherits(k, "Matrix")) k <- as.matrix(k)
   if (!is.numeric(k) || length(k) != as.double(nrow(x)) * nrow(y) ||

@@ -35,7 +35,7 @@ read_variables <- function(data, named, kernel = NULL, defaults = NULL,
   }
   kernels <- if (several) named$x else unname(named[names(data)])
   if (!is.null(kernel) || several && !is_plain_list(kernels)) {
-    kernels <- rep(list(if (is.null(kernel)) kernels else kernel), d)
+    kernels <- rep(list(kernel %||% kernels), d)
     kernels[fixed & !(is_gower(kernel) & vapply(each, is.data.frame, NA))] <-
       list(NULL)
   } else if (length(kernels) != d) {
@@ -96,9 +96,8 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
     # `scale` is for the others.
     if (is_scaled(kernel)) scale <- NULL
   }
-  if (is.null(kernel)) kernel <- kernel_rbf()
-  list(name = name, sample = fit_sample(check_data(x, name), kernel, scale,
-                                        name))
+  list(name = name, sample = fit_sample(check_data(x, name),
+                                        kernel %||% kernel_rbf(), scale, name))
 }
 
 read_factor <- function(x, name) {
@@ -195,13 +194,8 @@ indicators_of <- function(z, levels) {
 describe_variable <- function(variable) {
   if (is_factor_variable(variable)) {
     paste("factor of", count_of(length(variable$levels), "level"))
-  } else if (is_mixed_variable(variable)) {
-    factors <- length(mixed_levels(variable))
-    numeric <- ncol(sample_raw(variable$sample)) - factors
-    paste(c(if (numeric) count_of(numeric, "column"),
-            count_of(factors, "factor")), collapse = " and ")
   } else if (knows_points(variable$sample)) {
-    count_of(ncol(variable$sample$x), "column")
+    count_of(ncol(sample_raw(variable$sample)), "column")
   } else {
     "Gram matrix"
   }
@@ -344,9 +338,8 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
       if (is.numeric(term)) term <- as.double(term)
       return(stats::setNames(list(term), name))
     }
-    labels <- colnames(term)
     stats::setNames(as.list(as.data.frame(unclass_matrix(term))), paste0(
-      name, ".", if (is.null(labels)) seq_len(ncol(term)) else labels
+      name, ".", colnames(term) %||% seq_len(ncol(term))
     ))
   }, terms, names)
   frame <- list2DF(unlist(unname(columns), recursive = FALSE))
