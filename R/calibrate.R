@@ -1,9 +1,9 @@
 # Class probabilities from decision values, and how far they may be believed.
 
 # c(A, B) of Platt: 1/(1 + exp(A f + B)) is the probability that `second` is
-# TRUE where the decision value is f: a logistic regression on f, in units of
-# its spread. The targets are not 0 and 1, and so A and B are finite whatever f;
-# A is at most 0.
+# TRUE where the decision value is f. The targets are not 0 and 1, and so A and
+# B are finite whatever f; A is at most 0. By Newton's method, f in units of its
+# spread.
 fit_sigmoid <- function(f, second) {
   counts <- c(sum(!second), sum(second))
   target <- ifelse(second, (counts[2L] + 1) / (counts[2L] + 2),
@@ -12,13 +12,17 @@ fit_sigmoid <- function(f, second) {
   unit <- mean(abs(f - center))
   # Where f does not vary but for rounding it says nothing.
   if (!(unit > length(f) * .Machine$double.eps * max(abs(f)))) unit <- Inf
-  at <- -stats::glm.fit(
-    cbind((f - center) / unit, 1), target, family = stats::quasibinomial(),
-    control = list(epsilon = 1e-13, maxit = 100)
-  )$coefficients
-  # The loss is convex: the best of A <= 0 has A = 0.
-  if (!isTRUE(at[[1L]] < 0)) at <- c(0, -stats::qlogis(mean(target)))
-  c(A = at[[1L]] / unit, B = at[[2L]] - at[[1L]] / unit * center)
+  z <- cbind((f - center) / unit, 1)
+  odds <- \(at) drop(z %*% at)
+  at <- stats::nlminb(
+    c(0, 0),
+    \(at) sum(target * odds(at) - stats::plogis(odds(at), log.p = TRUE)),
+    \(at) crossprod(z, target - stats::plogis(-odds(at))),
+    \(at) crossprod(z, stats::dlogis(odds(at)) * z),
+    upper = c(0, Inf), control = list(rel.tol = 1e-14)
+  )$par
+  if (at[1L] >= 0) at <- c(0, -stats::qlogis(mean(target)))
+  c(A = at[1L] / unit, B = at[2L] - at[1L] / unit * center)
 }
 
 # Of machines for pairs of classes, whose columns are those of combn(): c(A, B)

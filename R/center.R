@@ -77,7 +77,7 @@ centered_apply <- function(object, new, v) {
     mean_at <- centered_mean_at(object, new)
   } else {
     mean_at <- values[, ncol(values)]
-    values <- values[, seq_len(ncol(v)), drop = FALSE]
+    values <- take_columns(values, seq_len(ncol(v)))
   }
   mass <- center_mass(object, v)
   down <- drop(crossprod(v, object$at)) - object$norm2 * mass
@@ -143,7 +143,7 @@ dense_spectrum <- function(centered, ncomp) {
   if (length(pairs$values) > ncomp) {
     kept <- seq_len(ncomp)
     pairs <- list(values = pairs$values[kept],
-                  vectors = pairs$vectors[, kept, drop = FALSE])
+                  vectors = take_columns(pairs$vectors, kept))
   }
   c(pairs, list(total = sum(diag(k)), square = sum(k^2)))
 }
@@ -152,5 +152,5 @@ dense_spectrum <- function(centered, ncomp) {
 positive_pairs <- function(centered) {
   s <- centered_spectrum(centered)
   kept <- s$values > 0
-  list(values = s$values[kept], vectors = s$vectors[, kept, drop = FALSE])
+  list(values = s$values[kept], vectors = take_columns(s$vectors, kept))
 }

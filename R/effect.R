@@ -476,7 +476,7 @@ kme_effect.formula <- function(x, covariates, data = NULL, subset, na.action,
                           missing(na.action), parent.frame(), x[[3L]])
   y <- read$left
   frame <- read$frame
-  if (.row_names_info(frame) > 0L) names(y) <- row.names(frame)
+  names(y) <- given_rows(frame)
   fit <- kme_effect.default(
     read$x, y, frame[["(treat)"]], ...,
     policy = named_policy(policy, read$kept$names[2L]), target = read$target,

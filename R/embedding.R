@@ -306,7 +306,7 @@ values_on <- function(ats, part, kernel) {
   new <- new_points(bind_rows(points))
   values <- sample_at(part$sample, new, part$weights)
   lapply(unname(split(seq_along(from), from)),
-         \(i) values[i, , drop = FALSE])
+         \(i) take_rows(values, i))
 }
 
 value_on <- function(at, part, kernel) {
@@ -477,7 +477,7 @@ noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
 # Points with noise, one embedding each.
 by_point <- function(x, noise) {
   lapply(seq_len(nrow(x)), \(i) {
-    list(list(sample = list(x = x[i, , drop = FALSE]), weights = 1,
+    list(list(sample = list(x = take_rows(x, i)), weights = 1,
               noise = if (is_each(noise)) matrix(noise[, , i], ncol(x)) else
                 noise))
   })

@@ -295,7 +295,7 @@ formula_matrix <- function(layout, frame, name = "formula") {
         any(classes[used] %in% attr(layout, "nominal"))) {
     characters <- used[classes[used] == "character"]
     frame[characters] <- lapply(frame[characters], factor)
-    rows <- if (.row_names_info(frame) > 0L) row.names(frame)
+    rows <- given_rows(frame)
     return(data.frame(as.list(frame[used]), row.names = rows,
                       check.names = FALSE))
   }

@@ -128,7 +128,7 @@ repair_gram <- function(k, type) {
   fixed <- if (type == "shift") {
     k - diag(min(values), n)
   } else {
-    v <- pairs$vectors[, low, drop = FALSE]
+    v <- take_columns(pairs$vectors, low)
     k + tcross(v * rep(sqrt(-values[low]), each = n))
   }
   list(k = fixed, repair = list(

@@ -710,7 +710,7 @@ fit_moments <- function(.door, .call, .formula, .data, .no_action, .home, .of,
   check_formula(.formula, .data, ...names(), c(names(.of), "y"))
   parts <- iv_parts(.formula, .data, .of, .controls)
   frame <- formula_frame(.call, parts$terms, .data, .no_action, .home)
-  rows <- if (.row_names_info(frame) > 0L) row.names(frame)
+  rows <- given_rows(frame)
   y <- plain_term(frame[[1L]])
   # Of nested fits rows outside the first moment need none.
   if (length(.of) == 2L) y <- check_outcome(y, nrow(frame), names(frame)[1L])

@@ -378,7 +378,7 @@ columns_at <- function(columns, x, name) {
 fit_sum <- function(kernel, x, name) {
   kernel$parts <- lapply(kernel$parts, \(part) {
     part$at <- columns_at(part$columns, x, name)
-    fit_kernel(part, x[, part$at, drop = FALSE], name)
+    fit_kernel(part, take_columns(x, part$at), name)
   })
   kernel
 }
@@ -570,7 +570,7 @@ fit_units <- function(kernel, x, scale = NULL, name = "x") {
   if (is.null(scale) && !is_scaled(kernel) && !is_function_kernel(kernel)) {
     parts <- Filter(\(part) length(part$bandwidth) <= 1L, kernel_parts(kernel))
     for (at in unique(lapply(parts, `[[`, "at"))) {
-      warn_units(if (is.null(at)) x else x[, at, drop = FALSE], name)
+      warn_units(if (is.null(at)) x else take_columns(x, at), name)
     }
   }
   list(kernel = kernel, x = z, raw = if (is_scaled(kernel)) x)
@@ -699,7 +699,7 @@ fold_diagonal <- function(kernel, x, center = NULL) {
   }
   if (is_function_kernel(kernel)) {
     return(vapply(seq_len(nrow(x)), \(i) {
-      drop(call_kernel(kernel, x[i, , drop = FALSE], NULL))
+      drop(call_kernel(kernel, take_rows(x, i), NULL))
     }, 1))
   }
   source <- native_source(kernel, x, NULL, center)

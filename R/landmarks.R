@@ -161,7 +161,7 @@ pilot_frame <- function(x, size, read = NULL, chunk = 0) {
 
 # Rows of a matrix or a data frame, elements of a vector.
 take_frame <- function(x, rows) {
-  if (is.null(dim(x))) x[rows] else x[rows, , drop = FALSE]
+  if (is.null(dim(x))) x[rows] else take_rows(x, rows)
 }
 
 refuse_missing <- function(count, n) {
@@ -263,7 +263,7 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
     variable = variable, terms = NULL, side = NULL, kernel = sample$kernel,
     m = m, rank = sum(kept), method = method, pilot = pilot, lost = lost,
     values = values,
-    root = pairs$vectors[, kept, drop = FALSE] / rep(sqrt(values), each = m),
+    root = take_columns(pairs$vectors, kept) / rep(sqrt(values), each = m),
     id = new_identity()
   ))
 }

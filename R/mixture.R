@@ -85,7 +85,7 @@ check_closed_form <- function(kernel, sums = TRUE) {
 add_parts <- function(kernel, value) {
   Reduce(`+`, lapply(kernel$parts, \(part) {
     part$times * value(part, \(mixture) {
-      mixture$means <- mixture$means[, part$at, drop = FALSE]
+      mixture$means <- take_columns(mixture$means, part$at)
       mixture$covariances <-
         mixture$covariances[part$at, part$at, , drop = FALSE]
       mixture
@@ -117,7 +117,7 @@ mixture_at <- function(mixture, kernel, z, noise = NULL) {
   check_closed_form(kernel)
   if (is_sum(kernel)) {
     return(add_parts(kernel, \(part, seen) {
-      mixture_at(seen(mixture), part, z[, part$at, drop = FALSE])
+      mixture_at(seen(mixture), part, take_columns(z, part$at))
     }))
   }
   total <- 0
@@ -131,7 +131,7 @@ mixture_at <- function(mixture, kernel, z, noise = NULL) {
 component_at <- function(part, kernel, z, noise) {
   if (is_each(noise)) {
     return(vapply(seq_len(nrow(z)), \(i) {
-      component_at(part, kernel, z[i, , drop = FALSE],
+      component_at(part, kernel, take_rows(z, i),
                    matrix(noise[, , i], ncol(z)))
     }, 0, USE.NAMES = FALSE))
   }

@@ -574,6 +574,13 @@ program_solution <- function(program, what) {
   })
 }
 
+# The names of rows that a data frame was given, NULL where they are numbers.
+given_rows <- \(x) if (.row_names_info(x) > 0L) row.names(x)
+
+# Some rows, or columns, of a matrix or a data frame; nothing of NULL.
+take_rows <- \(x, i) x[i, , drop = FALSE]
+take_columns <- \(x, j) x[, j, drop = FALSE]
+
 # Drops classes and attributes other than dim and dimnames.
 unclass_matrix <- function(x) {
   if (is.object(x) || length(attributes(x)) > 2L) {

@@ -226,7 +226,7 @@ sample_raw <- function(sample) sample$raw %||% sample$x
 # Those of the points that may be drawn.
 known_rows <- function(sample) {
   x <- sample_raw(sample)
-  if (is.null(sample$sketch) && !is.data.frame(x)) x else x[0L, , drop = FALSE]
+  if (is.null(sample$sketch) && !is.data.frame(x)) x else take_rows(x, 0L)
 }
 
 # The number of columns as axes, NULL where points have none.
@@ -322,8 +322,6 @@ sample_take <- function(sample, i) {
   sample["weights"] <- list(sample$weights[i])
   sample
 }
-
-take_rows <- function(x, i) if (!is.null(x)) x[i, , drop = FALSE]
 
 # The points of the sample in an order that is theirs alone, however they come:
 # what is chosen from folds of it does not see which labels they have.
@@ -491,9 +489,9 @@ sample_at <- function(sample, new, v) {
 # L itself, of some of the new points.
 sample_cross <- function(sample, new, rows = seq_len(new$m)) {
   if (!is.null(new$values)) {
-    return(new$values[rows, , drop = FALSE])
+    return(take_rows(new$values, rows))
   }
-  fold_store(sample$kernel, new$z[rows, , drop = FALSE], sample$x)
+  fold_store(sample$kernel, take_rows(new$z, rows), sample$x)
 }
 
 # k(z, z) of new points: computed, or `diagonal` where only values are known.
@@ -658,7 +656,7 @@ value_names <- function(newdata, added) {
     names(newdata)
   } else if (nrow(newdata) == nrow(added)) {
     rownames(newdata)
-  } else if (.row_names_info(added) > 0L) {
-    rownames(added)
+  } else {
+    given_rows(added)
   }
 }

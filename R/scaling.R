@@ -113,7 +113,7 @@ whitening <- function(z, name) {
       "other once they are whitened; take scale = TRUE"
     )
   }
-  v <- s$v[, kept, drop = FALSE]
+  v <- take_columns(s$v, kept)
   spread <- s$d[kept] / sqrt(n - 1)
   list(w = v %*% (t(v) / spread), back = v %*% (t(v) * spread), rank = rank)
 }
@@ -162,7 +162,7 @@ mixed_points <- function(scaling, x) {
   }, x[nominal], scaling$levels, scaling$factor[nominal])
   z <- unname(cbind(numbers, do.call(cbind, codes)))
   dimnames(z) <- list(
-    if (.row_names_info(x) > 0L) row.names(x),
+    given_rows(x),
     c(names(x)[!nominal], paste0(rep(names(codes), lengths(scaling$levels)),
                                  ".", unlist(scaling$levels)))
   )

@@ -311,7 +311,7 @@ without_columns <- function(x, columns) {
     return(x)
   }
   if (is.data.frame(x)) x <- as.data.frame(x)
-  x[, setdiff(colnames(x), columns), drop = FALSE]
+  take_columns(x, setdiff(colnames(x), columns))
 }
 
 # Those of the variable of ~ a + b, or of the two of y ~ a + b.

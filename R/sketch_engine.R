@@ -104,7 +104,7 @@ next_rows <- function(stream, state) {
       return(NULL)
     }
     if (over < nrow(rows)) {
-      return(rows[seq.int(over + 1, nrow(rows)), , drop = FALSE])
+      return(take_rows(rows, seq.int(over + 1, nrow(rows))))
     }
   }
 }

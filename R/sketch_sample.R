@@ -211,7 +211,7 @@ sketch_spectrum <- function(sample) {
   # Of fewer rows than features the others are rounding, however large.
   kept <- pairs$values > spectrum_tolerance * max(pairs$values, 0) &
     seq_along(pairs$values) <= sample$n
-  vectors <- pairs$vectors[, kept, drop = FALSE]
+  vectors <- take_columns(pairs$vectors, kept)
   list(values = pairs$values[kept], vectors = vectors,
        along = drop(cross(vectors, moments$mean)))
 }

@@ -98,7 +98,7 @@ watch_chunk <- function(sketch, chunk) {
   spread <- quartiles[3L, ] - quartiles[1L, ]
   now <- c(rows = n, lost = lost, changed = 0, median = middle, iqr = spread)
   chunks <- sketch$chunks
-  before <- chunks[chunks[, "changed"] == 0, , drop = FALSE]
+  before <- take_rows(chunks, chunks[, "changed"] == 0)
   if (NROW(before) && identical(names(now), colnames(before))) {
     usual <- colSums(before * before[, "rows"]) / sum(before[, "rows"])
     far <- lost - usual[["lost"]] > 0.1 + 4 * sqrt(usual[["lost"]] / n)
@@ -130,7 +130,7 @@ watch_chunk <- function(sketch, chunk) {
 join_chunks <- function(a, b) {
   both <- Filter(length, list(a, b))
   shared <- Reduce(intersect, lapply(both, colnames))
-  all <- do.call(rbind, lapply(both, \(x) x[, shared, drop = FALSE]))
+  all <- do.call(rbind, lapply(both, \(x) take_columns(x, shared)))
   if (NROW(all) > most_chunks) {
     pair <- (seq_len(nrow(all)) + 1L) %/% 2L
     rows <- rowsum(all[, "rows"], pair)
@@ -155,7 +155,7 @@ same_kind <- function(sketch, more) {
 # What is looked at for missing values.
 used_columns <- function(landmarks, frame) {
   wanted <- intersect(landmark_columns(landmarks), colnames(frame))
-  if (length(wanted)) frame[, wanted, drop = FALSE] else frame
+  if (length(wanted)) take_columns(frame, wanted) else frame
 }
 
 chunk_column <- function(rows, name) {
@@ -225,7 +225,7 @@ sum_fourth <- function(landmarks, x, w) {
   along <- numeric(landmarks$rank)
   for (rows in row_panels(seq_len(nrow(x)), max(1, 2^20 %/% landmarks$m))) {
     values <- fold_store(landmarks$kernel, landmarks$variable$sample$x,
-                         x[rows, , drop = FALSE])
+                         take_rows(x, rows))
     features <- cross(landmarks$root, values)
     u <- column_dots(features)
     square <- square + sum(w[rows] * u^2)
@@ -280,7 +280,7 @@ fill_bins <- function(bins, landmarks, x, size) {
   empty <- list(count = 0, first = numeric(landmarks$m))
   bins <- bins %||% list(first = matrix(0, landmarks$m, 0L), open = empty)
   n <- nrow(x)
-  x <- x[sample.int(n), , drop = FALSE]
+  x <- take_rows(x, sample.int(n))
   begun <- bins$open$count
   ends <- unique(c(seq(min(size - begun, n), n, by = size), n))
   sizes <- diff(c(0, ends))
@@ -289,7 +289,7 @@ fill_bins <- function(bins, landmarks, x, size) {
   sums[, 1L] <- sums[, 1L] + bins$open$first
   counts <- sizes + c(begun, numeric(length(sizes) - 1L))
   full <- counts == size
-  bins$first <- cbind(bins$first, sums[, full, drop = FALSE])
+  bins$first <- cbind(bins$first, take_columns(sums, full))
   bins$open <- if (all(full)) empty else
     list(count = counts[!full], first = sums[, !full])
   bins

@@ -56,7 +56,7 @@ smooth_moments <- function(x, theta) {
   varying <- which(!is_constant(x))
   covariance <- matrix(0, ncol(x), ncol(x))
   if (length(varying)) {
-    z <- z[, varying, drop = FALSE]
+    z <- take_columns(z, varying)
     # Fourth powers must be numbers.
     unit <- power_below(max(abs(z)))
     covariance[varying, varying] <- unit^2 * shrunken_covariance(z / unit) *
@@ -140,12 +140,12 @@ smooth_coordinates <- function(x, theta, fold) {
   varying <- !is_constant(x)
   # Equal points are a column of zeros.
   if (!any(varying)) varying[1L] <- TRUE
-  x <- x[, varying, drop = FALSE]
+  x <- take_columns(x, varying)
   n <- nrow(x)
   x <- (x - rep(colMeans(x), each = n)) / rep(theta[varying], each = n)
   lost <- integer(ncol(x))
   for (f in seq_len(max(fold))) {
-    lost[is_constant(x[fold != f, , drop = FALSE])] <- f
+    lost[is_constant(take_rows(x, fold != f))] <- f
   }
   unseen <- integer(max(fold) + 1L)
   if (ncol(x) <= n) {
@@ -153,12 +153,12 @@ smooth_coordinates <- function(x, theta, fold) {
   }
   # What is lost with a fold is turned by itself: 0 but for the fold's points.
   parts <- lapply(sort(unique(lost)), \(f) {
-    columns <- x[, lost == f, drop = FALSE]
+    columns <- take_columns(x, lost == f)
     rows <- if (f == 0L) seq_len(n) else which(fold == f)
     if (f > 0L) columns <- columns - rep(columns[which(fold != f)[1L], ],
                                          each = n)
     turned <- matrix(0, n, min(ncol(columns), length(rows)))
-    turned[rows, ] <- span_axes(columns[rows, , drop = FALSE])
+    turned[rows, ] <- span_axes(take_rows(columns, rows))
     unseen[f + 1L] <<- ncol(columns) - ncol(turned)
     list(x = turned, lost = rep(f, ncol(turned)))
   })

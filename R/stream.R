@@ -171,7 +171,7 @@ open_stream <- function(x, read = NULL, chunk = 50000L) {
     }
     to <- min(nrow(held), at + chunk)
     rows <- if (at == 0 && to == nrow(held)) held else
-      held[seq.int(at + 1, to), , drop = FALSE]
+      take_rows(held, seq.int(at + 1, to))
     handed <<- handed + to - at
     at <<- to
     rows
@@ -492,13 +492,13 @@ pilot_rows <- function(x, size, read = NULL, chunk = 50000L) {
     drawn <- stats::runif(nrow(frame))
     low <- drawn < limit
     if (any(low)) {
-      kept <- c(kept, list(frame[low, , drop = FALSE]))
+      kept <- c(kept, list(take_rows(frame, low)))
       keys <- c(keys, drawn[low])
     }
     if (length(keys) > size) {
       limit <- sort(keys, partial = size)[size]
       if (length(keys) > 2 * size) {
-        kept <- list(do.call(rbind, kept)[keys <= limit, , drop = FALSE])
+        kept <- list(take_rows(do.call(rbind, kept), keys <= limit))
         keys <- keys[keys <= limit]
       }
     }
@@ -509,7 +509,7 @@ pilot_rows <- function(x, size, read = NULL, chunk = 50000L) {
   }
   pilot <- do.call(rbind, kept)
   if (length(keys) > size) {
-    pilot <- pilot[sort(order(keys)[seq_len(size)]), , drop = FALSE]
+    pilot <- take_rows(pilot, sort(order(keys)[seq_len(size)]))
   }
   row.names(pilot) <- NULL
   pilot
@@ -533,7 +533,7 @@ match_chunk <- function(frame, first) {
     stop_input("the column", if (length(missing) > 1L) "s", " ",
                quoted(missing), " must be among its columns")
   }
-  frame <- frame[, names(first), drop = FALSE]
+  frame <- take_columns(frame, names(first))
   now <- frame_kinds(frame)
   bad <- which(now != first)
   if (length(bad)) {

@@ -38,8 +38,8 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
 # That of a sum of products: the columns of each part, one part after the other.
 sum_source <- function(kernel, x, y, center) {
   each <- lapply(kernel$parts, \(part) {
-    native_source(part, x[, part$at, drop = FALSE],
-                  if (!is.null(y)) y[, part$at, drop = FALSE], center[part$at])
+    native_source(part, take_columns(x, part$at),
+                  take_columns(y, part$at), center[part$at])
   })
   of <- \(what) unlist(lapply(each, \(source) source[[1L]][[what]]))
   bind <- \(what) do.call(cbind, lapply(each, `[[`, what))
@@ -126,7 +126,7 @@ fold <- function(kernel, x, y, center, consume, combine, native) {
   y <- y %||% x
   size <- max(1, floor(2^20 / nrow(y)))
   parts <- lapply(row_panels(seq_len(nrow(x)), size), \(rows) {
-    consume(call_kernel(kernel, x[rows, , drop = FALSE], y))
+    consume(call_kernel(kernel, take_rows(x, rows), y))
   })
   unname(do.call(combine, parts))
 }

@@ -266,7 +266,7 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   names(groups) <- vapply(groups, \(g) {
     shorten(names(frame)[g], sep = " + ")
   }, "")
-  rows <- if (.row_names_info(frame) > 0L) row.names(frame)
+  rows <- given_rows(frame)
   list(variables = lapply(groups, \(g) bind_terms(frame[g], names(frame)[g],
                                                   rows)),
        terms = layout, na.action = attr(frame, "na.action"),
@@ -361,5 +361,5 @@ read_term <- function(layout, newdata, l, name = "newdata", named = FALSE) {
   })
   bind_terms(values,
              vapply(as.list(attr(layout, "variables"))[group], deparse1, ""),
-             if (.row_names_info(newdata) > 0L) row.names(newdata), named)
+             given_rows(newdata), named)
 }
