@@ -55,7 +55,7 @@ argument_names <- function(f) {
   if (is.null(known)) NULL else names(formals(known))
 }
 
-format_number <- function(x, digits = max(3L, getOption("digits") - 3L)) {
+format_number <- function(x, digits = digits_shown()) {
   vapply(x, format, character(1), digits = min(max(digits, 1L), 22L))
 }
 

@@ -124,8 +124,7 @@ fit_pairs <- function(fits, pairs) {
   first <- c(which(named), 1L)[1L]
   for (i in seq_along(fits)[-first]) {
     check_same_space(fits[[first]]$sample, fits[[i]]$sample,
-                     paste0("'", labels[first], "'"),
-                     paste0("'", labels[i], "'"))
+                     quoted(labels[first]), quoted(labels[i]))
   }
   pairs(lapply(fits, embedding_parts), fits[[1L]]$kernel)
 }

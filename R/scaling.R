@@ -102,7 +102,7 @@ dependent_below <- 1e-10
 # which nothing varies, to rounding, both are 0.
 whitening <- function(z, name) {
   n <- nrow(z)
-  check_result(z, "the standardized points", paste0("'", name, "'"))
+  check_result(z, "the standardized points", quoted(name))
   s <- svd(z, nu = 0L)
   kept <- s$d > dependent_below * s$d[1L]
   rank <- sum(kept)

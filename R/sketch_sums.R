@@ -74,7 +74,9 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
     frames = Map(used_columns, landmarks, frames),
     groups = if (!is.null(beside$groups)) check_factor(beside$groups),
     kind = unname(frame_kinds(data.frame(beside$groups))),
-    weights = if (!is.null(beside$weights)) check_row_weights(beside$weights)
+    weights = if (!is.null(beside$weights)) {
+      take(beside$weights, numbers(0), "weights")
+    }
   ))
 }
 
@@ -163,17 +165,6 @@ chunk_column <- function(rows, name) {
     stop_input("'x' must have the column '", name, "'")
   }
   if (is.data.frame(rows)) rows[[name]] else rows[, name]
-}
-
-check_row_weights <- function(weights) {
-  weights <- take(weights, numbers(0))
-  squares <- sum(weights^2)
-  if (!is.finite(squares) || squares == 0 && any(weights > 0)) {
-    stop_input("'weights' must have squares that neither over- nor underflow, ",
-               "not be ", format_number(max(weights)),
-               "; divide all of them by one number")
-  }
-  weights
 }
 
 # --- Sums ------------------------------------------------------------------

@@ -36,7 +36,7 @@ check_target <- function(target, sample, name = "target") {
     return(NULL)
   }
   if (inherits(target, "kme")) {
-    check_same_space(target$sample, sample, paste0("'", name, "'"), "'x'")
+    check_same_space(target$sample, sample, quoted(name), "'x'")
     norm2 <- target$norm2
   } else {
     x <- sample_points(sample, "'target' must be a fit on the same gram, not ",

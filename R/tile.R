@@ -22,13 +22,7 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
   } else {
     ends <- .Call(C_r_column_ranges, points)
     center <- center %||% exact_center(ends[1L, ], ends[2L, ])
-    energy <- kernel$family == "energy"
-    if (energy && !is.null(y)) {
-      ends <- .Call(C_r_column_ranges,
-                    rbind(ends, .Call(C_r_column_ranges, x)))
-    }
-    check_reach(kernel, ends, center, scale)
-    if (energy) check_apart(ends, scale)
+    check_reach(ends, center, scale)
   }
   family <- switch(kernel$family, gower = "laplace_l1", kernel$family)
   list(list(family, as.integer(kernel$degree), as.double(kernel$offset),
@@ -66,23 +60,13 @@ exact_center <- function(low, high) {
 }
 
 # Scaled coordinates must be numbers (those of a first set may overflow: its
-# distances do then, and its kernel values are 0); so must the squares that the
-# energy kernel takes the root of, in both sets.
-check_reach <- function(kernel, ends, center, scale) {
+# distances do then, and its kernel values are 0).
+check_reach <- function(ends, center, scale) {
   reach <- abs(ends - rep(center, each = 2L)) * rep(scale, each = 2L)
-  most <- if (kernel$family == "energy") 1e150 else .Machine$double.xmax
-  if (!isTRUE(all(reach <= most))) stop_scaled("overflow")
-}
-
-# The squares that the energy kernel takes the root of must not all be 0.
-check_apart <- function(ends, scale) {
-  spread <- (ends[2L, ] - ends[1L, ]) * scale
-  if (any(spread > 0) && all(spread < 1e-150)) stop_scaled("underflow")
-}
-
-stop_scaled <- function(what) {
-  stop_kernmean("numeric", "scaled coordinates ", what,
-                "; rescale the columns of 'x'")
+  if (!isTRUE(all(reach <= .Machine$double.xmax))) {
+    stop_kernmean("numeric", "scaled coordinates overflow; rescale the ",
+                  "columns of 'x'")
+  }
 }
 
 fold_store <- function(kernel, x, y = NULL) {

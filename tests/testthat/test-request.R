@@ -299,22 +299,6 @@ test_that("internal errors name what came to the border with C", {
   expect_error(.Call(C_r_exp, 1L), "internal error: 'x'")
 })
 
-test_that("distances whose squares are all 0 are an error, not 0", {
-  tiny <- matrix(1:6 * 1e-170, 3)
-  expect_error(kernel_matrix(tiny, kernel = kernel_energy()), "underflow",
-               class = "kernmean_error_numeric")
-  expect_error(kernel_matrix(tiny, tiny[1:2, ], kernel_energy()), "underflow",
-               class = "kernmean_error_numeric")
-  # Of two sets as close, far from each other, the distances are numbers.
-  expect_identical(kernel_matrix(tiny, t(c(3, 4)), kernel_energy()),
-                   matrix(-5, 3))
-  # Largest seen: 0.
-  expect_near(kernel_matrix(1e40 * tiny, kernel = kernel_energy()),
-              -unname(as.matrix(stats::dist(1e40 * tiny))), 1e-15)
-  expect_identical(kernel_matrix(0 * tiny, kernel = kernel_energy()),
-                   matrix(0, 3, 3))
-})
-
 test_that("coordinates that overflow once scaled are an error", {
   for (call in expression(
     kernel_matrix(c(0, 1), kernel = kernel_rbf(1e-310)),

@@ -206,8 +206,7 @@ test_that("weights are positive numbers, one a row, or a column", {
   expect_true(twice$weighted)
   expect_near(kme(twice, estimator = "skmse")$weights,
               kme(whole, estimator = "skmse")$weights, 1e-10)
-  for (bad in list(w[-1], replace(w, 3, -1), replace(w, 3, Inf), "nowhere",
-                   rep(1e200, 70), rep(1e-200, 70))) {
+  for (bad in list(w[-1], replace(w, 3, -1), replace(w, 3, Inf), "nowhere")) {
     refused(kme_sketch(d, own, weights = bad))
   }
   # Rows of weight 0 are counted, and weigh nothing.
