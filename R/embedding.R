@@ -347,7 +347,7 @@ distance2_pairs <- function(embeddings, kernel) {
   inner <- inner_pairs(embeddings, kernel)
   size <- outer(diag(inner), diag(inner), `+`)
   distance2 <- size - 2 * inner
-  close <- which(distance2 < 1e-3 * size & upper.tri(inner), arr.ind = TRUE)
+  close <- which(distance2 < 1e-5 * size & upper.tri(inner), arr.ind = TRUE)
   for (k in seq_len(nrow(close))) {
     i <- close[k, 1L]
     j <- close[k, 2L]
