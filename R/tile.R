@@ -22,7 +22,10 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
   } else {
     ends <- .Call(C_r_column_ranges, points)
     center <- center %||% exact_center(ends[1L, ], ends[2L, ])
-    check_reach(ends, center, scale)
+    if (kernel$family == "energy") {
+      ends <- .Call(C_r_column_ranges, rbind(x, y))
+    }
+    check_reach(kernel, ends, center, scale)
   }
   family <- switch(kernel$family, gower = "laplace_l1", kernel$family)
   list(list(family, as.integer(kernel$degree), as.double(kernel$offset),
@@ -60,10 +63,12 @@ exact_center <- function(low, high) {
 }
 
 # Scaled coordinates must be numbers (those of a first set may overflow: its
-# distances do then, and its kernel values are 0).
-check_reach <- function(ends, center, scale) {
+# distances do then, and its kernel values are 0); so must the squares that the
+# energy kernel takes the root of, in both sets.
+check_reach <- function(kernel, ends, center, scale) {
   reach <- abs(ends - rep(center, each = 2L)) * rep(scale, each = 2L)
-  if (!isTRUE(all(reach <= .Machine$double.xmax))) {
+  most <- if (kernel$family == "energy") 1e150 else .Machine$double.xmax
+  if (!isTRUE(all(reach <= most))) {
     stop_kernmean("numeric", "scaled coordinates overflow; rescale the ",
                   "columns of 'x'")
   }
