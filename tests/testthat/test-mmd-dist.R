@@ -26,7 +26,7 @@ test_that("distances that are not of negative type have exact tests", {
   h <- diag(6) - 1 / 6
   values <- eigen(-h %*% as.matrix(bad) %*% h / 2, TRUE)$values
   expect_lt(min(values), -1e-8 * max(values))
-  test <- mmd_test(bad, rep(1:2, 3), B = 19)
+  test <- mmd_test(bad, rep(1:2, each = 3), B = 19)
   expect_equal(test$null, "permutation")
 })
 
