@@ -70,7 +70,7 @@ layer_frame <- function(layer) {
   if (!is.null(layer$level)) {
     rows$level <- rep_len(as.character(layer$level), nrow(rows))
   }
-  if (is.null(layer$shown)) rows else rows[layer$shown, , drop = FALSE]
+  if (is.null(layer$shown)) rows else take_rows(rows, layer$shown)
 }
 
 ggplot_layer <- function(layer, data, picture) {

@@ -164,10 +164,8 @@ body(plan_bags) <- quote(read_plan(request(bag_arguments, dots = TRUE), ...))
 read_plan <- function(asked, ...) {
   target <- asked$target
   estimator <- asked$estimator
-  if (is.null(estimator)) {
-    estimator <- (if (identical(target, "pooled")) est_skmse() else
+  estimator <- estimator %||% (if (identical(target, "pooled")) est_skmse() else
       est_kme())$name
-  }
   estimator <- read_estimator(estimator, ...)
   if (!is.null(estimator$target)) {
     stop_input("'estimator' must have no target of its own for bags; the ",
@@ -205,11 +203,8 @@ make_bags <- function(plan, kernel = NULL) {
     return(plan$g)
   }
   if (!is.null(kernel)) plan$sample$kernel <- kernel
-  embedding <- plan$embedding
-  if (is.null(embedding)) {
-    embedding <- embed_bags(plan$sample, plan$sizes, plan$estimator,
-                            plan$target)
-  }
+  embedding <- plan$embedding %||%
+    embed_bags(plan$sample, plan$sizes, plan$estimator, plan$target)
   new_bag_gram(embedding, plan$level, plan$arguments, plan$layout)
 }
 
@@ -259,7 +254,7 @@ read_bags <- function(bags, id, kernel, scale) {
     if (is.unsorted(rows$order)) sample <- sample_take(sample, rows$order)
   } else {
     rows <- gather_bags(bags, id)
-    if (is.null(kernel)) kernel <- kernel_rbf()
+    kernel <- kernel %||% kernel_rbf()
     check_definite(kernel)
     sample <- fit_sample(rows$x, kernel, scale, "bags")
     if (!is.null(rows$column)) layout <- list(column = rows$column)
@@ -291,7 +286,7 @@ gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
   x <- if (is.null(like)) check_data(bags, name) else check_newdata(bags, like)
   rows <- sort_rows(split$id, nrow(x), new = !is.null(like))
   rownames(x) <- NULL
-  c(list(x = x[rows$order, , drop = FALSE], column = split$column), rows)
+  c(list(x = take_rows(x, rows$order), column = split$column), rows)
 }
 
 # list(id, x, column: NULL, or that of x which `id` named and which is the id).
@@ -303,7 +298,7 @@ split_id <- function(id, x) {
     stop_input("'id' must be the bag of each row or the name of a column, not ",
                describe(id), ", which is none")
   }
-  list(id = x[, id, drop = TRUE], x = x[, colnames(x) != id, drop = FALSE],
+  list(id = x[, id, drop = TRUE], x = take_columns(x, colnames(x) != id),
        column = id)
 }
 
@@ -514,7 +509,7 @@ sketch_new_bags <- function(sketch, newdata, id) {
     id <- rep(bag_names(bags), sizes)
     newdata <- do.call(rbind, unname(bags))
   } else {
-    split <- split_id(if (is.null(id)) sketch$columns$groups else id, newdata)
+    split <- split_id(id %||% sketch$columns$groups, newdata)
     id <- split$id
     newdata <- split$x
   }

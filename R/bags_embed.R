@@ -81,7 +81,7 @@ borrow <- function(estimator, pool, j) {
   if (!(pool$slack > 0)) {
     return(alone)
   }
-  with <- if (is.null(pool$program)) simplex_program(g) else pool$program
+  with <- pool$program %||% simplex_program(g)
   # argmin w'Gw - 2 w'g over the simplex, g = G_j but its own entry u_j.
   right <- replace(g[, j], j, u[j])
   w <- quadprog::solve.QP.compact(

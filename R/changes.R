@@ -193,7 +193,7 @@ set_draws <- 99L
 # set: where it may be). A position is in the set unless the best cut gains more
 # than it by an amount that is rare under permutations on either side of it.
 judge_cut <- function(x, ends, asked) {
-  x <- x[, seq.int(ends[1L] + 1L, ends[3L]), drop = FALSE]
+  x <- take_columns(x, seq.int(ends[1L] + 1L, ends[3L]))
   n <- ncol(x)
   draws <- max(set_draws, ceiling(2 / (1 - asked$level)))
   positions <- seq.int(asked$min, n - asked$min)

@@ -96,9 +96,8 @@ paired_functions <- function(svd, left, right) {
 # the largest one.
 leading_values <- function(spectrum, least = NULL) {
   values <- spectrum$values
-  if (is.null(least)) {
-    least <- nrow(spectrum[[2L]]) * .Machine$double.eps * max(abs(values), 0)
-  }
+  least <- least %||%
+    (nrow(spectrum[[2L]]) * .Machine$double.eps * max(abs(values), 0))
   kept <- abs(values) > least
   rank <- sum(kept)
   name <- if (length(spectrum) > 2L) "SV" else "PC"
@@ -120,7 +119,7 @@ keep_components <- function(spectrum, ncomp, what) {
   kept <- seq_len(min(ncomp, spectrum$rank))
   spectrum$values <- spectrum$values[kept]
   for (name in intersect(c("vectors", "left", "right"), names(spectrum))) {
-    spectrum[[name]] <- spectrum[[name]][, kept, drop = FALSE]
+    spectrum[[name]] <- take_columns(spectrum[[name]], kept)
   }
   spectrum
 }

@@ -268,7 +268,7 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   }
   side <- take(side, choice("left", "right"))
   v <- if (d == 1L) object$vectors else object[[side]]
-  v <- v[, leading_components(ncomp, ncol(v)), drop = FALSE]
+  v <- take_columns(v, leading_components(ncomp, ncol(v)))
   number <- if (d == 2L && side == "right") 2L else 1L
   variable <- object$variables[[number]]
   if (!missing(newdata)) {
@@ -574,7 +574,7 @@ kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
                              "a covariance operator", "estimator")
     shrinkage <- fit$shrinkage
     fit <- c(fit[names(fit) != "shrinkage"],
-             if (is.null(shrinkage)) list(lambda = 0) else shrinkage)
+             shrinkage %||% list(lambda = 0))
   } else {
     fit <- sketch_cross_covariance(x, centered, estimator)
   }

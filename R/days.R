@@ -70,7 +70,7 @@ day_units <- function(total, directions) {
     stop_input("'x' must have rows that are not all alike to its landmarks")
   }
   list(center = center, basis = times_columns(
-    pairs$vectors[, kept, drop = FALSE], 1 / sqrt(pairs$values[kept])
+    take_columns(pairs$vectors, kept), 1 / sqrt(pairs$values[kept])
   ))
 }
 
@@ -177,7 +177,7 @@ functional_targets <- function(variable) {
 functional_values <- function(functionals, means) {
   table <- functionals$table
   raw <- functionals$start + cross(functionals$slope, means)
-  values <- raw[table$of, , drop = FALSE]
+  values <- take_rows(raw, table$of)
   less <- table$first > 0L
   values[less, ] <- values[less, ] -
     raw[table$first[less], ] * raw[table$second[less], ]
@@ -189,7 +189,7 @@ functional_values <- function(functionals, means) {
 functional_z <- function(functionals, difference, at, covariance) {
   table <- functionals$table
   raw <- functionals$start + drop(cross(functionals$slope, at))
-  slope <- functionals$slope[, table$of, drop = FALSE]
+  slope <- take_columns(functionals$slope, table$of)
   for (k in which(table$first > 0L)) {
     pair <- c(table$first[k], table$second[k])
     slope[, k] <- slope[, k] - functionals$slope[, pair] %*% raw[rev(pair)]

@@ -144,9 +144,7 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
   open <- c(m = length(sizes) > 1L, bandwidths = !is.null(bandwidths),
             end = asked$optimize == "all" && is.null(steps))
   share <- if (sketched) 0 else check_validate(asked$validate, open, matched)
-  if (is.null(floor)) {
-    floor <- least_variance[[if (is.null(steps)) shape else "steps"]]
-  }
+  floor <- floor %||% least_variance[[if (is.null(steps)) shape else "steps"]]
   direct <- identical(start, "kmeans") || !is.null(steps)
   plan <- list(
     estimator = matched, kernels = kernels, optimize = asked$optimize,
@@ -308,11 +306,11 @@ marginal_mixture <- function(object, columns = seq_len(ncol(object$means))) {
   k <- length(columns)
   covariances <- if (is.null(object$covariances)) {
     back <- scaling_back(object$kernel, ncol(object$means))
-    outer(crossprod(back[, columns, drop = FALSE]), object$variances)
+    outer(crossprod(take_columns(back, columns)), object$variances)
   } else {
     object$covariances[columns, columns, , drop = FALSE]
   }
-  list(weights = object$weights, means = object$means[, columns, drop = FALSE],
+  list(weights = object$weights, means = take_columns(object$means, columns),
        covariances = array(covariances, c(k, k, object$m)))
 }
 
@@ -349,11 +347,11 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
     noise <- sqrt(q$variances[which]) * noise
   } else {
     for (j in unique(which)) {
-      noise[which == j, ] <- noise[which == j, , drop = FALSE] %*%
+      noise[which == j, ] <- take_rows(noise, which == j) %*%
         chol(component(q, j)$cov)
     }
   }
-  points <- unscale_points(object$kernel, q$means[which, , drop = FALSE] +
+  points <- unscale_points(object$kernel, take_rows(q$means, which) +
                              noise)
   dimnames(points) <- list(NULL, colnames(object$means))
   if (!is.null(seed)) {
@@ -490,10 +488,10 @@ fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
   columns <- if (is.null(columns)) {
     seq_len(min(2L, ncol(x)))
   } else {
-    labels <- if (is.null(colnames(x))) seq_len(ncol(x)) else colnames(x)
+    labels <- colnames(x) %||% seq_len(ncol(x))
     check_pick(columns, labels, "columns", 1:2)
   }
-  marginal <- c(list(x = x[, columns, drop = FALSE]),
+  marginal <- c(list(x = take_columns(x, columns)),
                 marginal_mixture(object, columns))
   title <- paste("Density matched to the", object$estimator$label)
   if (length(columns) == 1L) {
@@ -523,7 +521,7 @@ picture_density_curve <- function(q, n, title, breaks) {
   each <- component_values(q, matrix(z))
   value <- rowSums(each)
   bars <- if (rows) {
-    if (is.null(breaks)) breaks <- min(grDevices::nclass.FD(x), n)
+    breaks <- breaks %||% min(grDevices::nclass.FD(x), n)
     graphics::hist(x, breaks, plot = FALSE)
   }
   several <- ncol(each) > 1L

@@ -36,7 +36,7 @@ cluster_start <- function(x, plan, which = "") {
   cluster <- clusters$cluster
   for (round in seq_len(cluster_rounds)) {
     centers <- rowsum(x, cluster) / tabulate(cluster)
-    u <- x - centers[cluster, , drop = FALSE]
+    u <- x - take_rows(centers, cluster)
     pooled <- raise_spectrum(unname(crossprod(u)) / nrow(x), plan$lowest)
     metric <- eigen(pooled, symmetric = TRUE)
     root <- metric$vectors / rep(sqrt(metric$values), each = d)
@@ -47,7 +47,7 @@ cluster_start <- function(x, plan, which = "") {
   means <- unname(rowsum(x, cluster) / size)
   more <- d + 1
   covariances <- vapply(seq_len(m), \(j) {
-    u <- x[cluster == j, , drop = FALSE] - rep(means[j, ], each = size[j])
+    u <- take_rows(x, cluster == j) - rep(means[j, ], each = size[j])
     if (plan$shape == "common") {
       pooled * (sum((u %*% root)^2) / d + more) / (size[j] + more)
     } else {
@@ -101,7 +101,7 @@ raise_spectrum <- function(s, lowest) {
 fit_density <- function(sample, plan, share) {
   # First, so that the start does not depend on what is held out.
   start <- plan$first
-  if (is.null(start)) start <- cluster_start(sample$x, plan)
+  start <- start %||% cluster_start(sample$x, plan)
   # Does nothing but the fit itself decide where it stops?
   fixed <- plan$optimize == "weights" || !is.null(plan$steps)
   if (share == 0 || fixed && length(plan$kernels) == 1L) {
@@ -113,10 +113,8 @@ fit_density <- function(sample, plan, share) {
   part$estimator <- estimator_of(plan$estimator)
   split <- hold_out(sample, rows)
   first <- plan$first
-  if (is.null(first)) {
-    first <- cluster_start(split$kept$x, plan,
+  first <- first %||% cluster_start(split$kept$x, plan,
                            " that are not held out (by 'validate')")
-  }
   trials <- lapply(plan$kernels, \(kernel) {
     split$kept$kernel <- kernel
     fit_points(split$kept, first, part, split$out)
@@ -143,8 +141,8 @@ estimator_of <- \(mean) if (inherits(mean, "kme")) mean$estimator else mean
 
 # list(out: points held out, kept: a sample).
 hold_out <- function(sample, rows) {
-  list(out = sample$x[rows, , drop = FALSE],
-       kept = points_sample(sample$x[-rows, , drop = FALSE], sample$kernel))
+  list(out = take_rows(sample$x, rows),
+       kept = points_sample(take_rows(sample$x, -rows), sample$kernel))
 }
 
 # The fit to a sample: list(best, start, mean, path, steps). With `out` these
@@ -249,14 +247,14 @@ native_parts <- function(parts, kernel) {
   turned <- vapply(parts, \(part) is.matrix(part$noise), NA)
   parts <- parts[order(turned)]
   if (all(turned)) {
-    x <- parts[[1L]]$sample$x[1L, , drop = FALSE]
+    x <- take_rows(parts[[1L]]$sample$x, 1L)
     parts <- c(list(list(sample = list(x = x), weights = 0)), parts)
   }
   lapply(parts, \(part) {
     x <- part$sample$x
     noise <- part$noise
     if (!is.matrix(noise)) {
-      if (is.null(noise)) noise <- numeric(ncol(x))
+      noise <- noise %||% numeric(ncol(x))
       return(list(source = native_source(kernel, x), weights = part$weights,
                   noise = noise))
     }
@@ -614,7 +612,7 @@ check_validate <- function(validate, open, estimator) {
   if (!any(open)) {
     return(0)
   }
-  if (is.null(validate)) validate <- 0.2
+  validate <- validate %||% 0.2
   if (validate == 0 && any(open[c("m", "bandwidths")])) {
     stop_input("'validate' must be positive to choose one of several 'm' or ",
                "'bandwidths'")
@@ -686,7 +684,7 @@ density_sample <- function(asked) {
                if (!is_scaled(mean$kernel)) FALSE)
   } else {
     scale <- asked$scale
-    if (is.null(scale)) scale <- default_scale(x, asked$kernel)
+    scale <- scale %||% default_scale(x, asked$kernel)
     bandwidths <- asked$bandwidths
     read_sample(x, asked$kernel, default = if (is.numeric(bandwidths)) {
       kernel_rbf(bandwidths[1L])

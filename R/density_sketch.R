@@ -16,5 +16,5 @@ points_for_mean <- function(mean) {
                     "the weights of the landmarks that are nearest to the mean")
   p <- pmax(p, 0)
   ends <- floor(points_for_start * cumsum(p) / sum(p) + stats::runif(1L))
-  x[rep(seq_len(m), diff(c(0, ends))), , drop = FALSE]
+  take_rows(x, rep(seq_len(m), diff(c(0, ends))))
 }

@@ -175,7 +175,7 @@ check_groups <- function(groups, n) {
 # The words at n points, of TRUE their names or numbers.
 check_words <- function(labels, names, n) {
   if (isTRUE(labels)) {
-    labels <- if (is.null(names)) seq_len(n) else names
+    labels <- names %||% seq_len(n)
   }
   if (!is.null(labels)) as.character(check_each(labels, n, "labels"))
 }
@@ -411,7 +411,7 @@ picture_limits <- function(layers, log = "") {
 # the caller: for the layers that have `main`, for the frame, and for par().
 draw_picture <- function(picture, dots = list(), legend = TRUE) {
   panels <- picture$panels
-  if (is.null(panels)) panels <- list(picture)
+  panels <- panels %||% list(picture)
   # A legend of all stands in a figure of its own.
   if (is.null(panels[[1L]]$key) && !is.null(picture$key) && !isFALSE(legend)) {
     panels <- c(panels, list(new_picture("", "", "", list(), NULL, axes = FALSE,
@@ -478,13 +478,13 @@ draw_panel <- function(picture, dots, legend) {
 }
 
 open_window <- function(picture, settings) {
-  log <- if (is.null(picture$log)) "" else picture$log
+  log <- picture$log %||% ""
   limits <- picture_limits(picture$layers, log)
   style <- c(if (isTRUE(picture$flush)) "i", "r")
   graphics::plot.window(
-    if (is.null(picture$xlim)) limits$x else picture$xlim,
-    if (is.null(picture$ylim)) limits$y else picture$ylim,
-    log, if (is.null(picture$asp)) NA else picture$asp,
+    picture$xlim %||% limits$x,
+    picture$ylim %||% limits$y,
+    log, picture$asp %||% NA,
     xaxs = c(settings$xaxs, style)[1L], yaxs = c(settings$yaxs, style)[1L]
   )
 }
@@ -711,10 +711,10 @@ draw_words <- function(layer) {
 draw_points <- function(layer, asked) {
   style <- layer$style
   if ("pch" %in% names(asked)) style[c("col", "lwd")] <- list(style$bg, 1)
-  if (is.null(asked$bg)) asked$bg <- asked$col
+  asked$bg <- asked$bg %||% asked$col
   style <- utils::modifyList(style, asked)
   n <- length(layer$data$x)
-  shown <- if (is.null(layer$shown)) seq_len(n) else layer$shown
+  shown <- layer$shown %||% seq_len(n)
   style <- lapply(style, \(s) if (length(s) == n) s[shown] else s)
   do.call(graphics::points, c(
     list(layer$data$x[shown], layer$data$y[shown]), style

@@ -160,8 +160,7 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   weights <- read_row_weights(asked$weights, n)
   unit <- left_together(asked$clusters, settings$folds, treat, n)
   functional <- if (!is.null(asked$policy)) "policy" else
-    if (!is.null(asked$functional)) asked$functional else
-      if (is.factor(treat)) "ate" else "derivative"
+    asked$functional %||% if (is.factor(treat)) "ate" else "derivative"
   space <- riesz_space(x, c(asked["kernel"], settings),
                        if (is.numeric(treat)) treat, asked$target)
   parts <- if (is.factor(treat)) {
@@ -298,7 +297,7 @@ left_together <- function(clusters, folds, treat, n) {
 # plain: rows whose mean of y is part of an estimate).
 effect_arms <- function(space, treat, functional, reference, target) {
   levels <- levels(treat)
-  if (is.null(reference)) reference <- levels[1L]
+  reference <- reference %||% levels[1L]
   reference <- take(as.character(reference), choice(levels), "reference")
   others <- setdiff(levels, reference)
   if (functional %in% c("att", "atc")) {
@@ -318,8 +317,8 @@ effect_arms <- function(space, treat, functional, reference, target) {
   contrasts <- diag(length(levels))
   dimnames(contrasts) <- list(levels, levels)
   if (functional == "ate") {
-    contrasts <- contrasts[others, , drop = FALSE] -
-      contrasts[rep(reference, length(others)), , drop = FALSE]
+    contrasts <- take_rows(contrasts, others) -
+      take_rows(contrasts, rep(reference, length(others)))
     rownames(contrasts) <- paste(others, "-", reference)
   }
   list(contrasts = contrasts, problems = arm_parts(
@@ -418,7 +417,7 @@ combine_problems <- function(parts, fits, y, weights) {
       fits[[g]]$effective
     influence[rows, g] <- fits[[g]]$source
     at <- problems[[g]]$of$rows
-    if (is.null(at)) at <- n + seq_len(outside)
+    at <- at %||% (n + seq_len(outside))
     influence[at, g] <- influence[at, g] + fits[[g]]$functional
   }
   estimates <- \(name) drop(contrasts %*% vapply(fits, `[[`, 0, name))

@@ -67,7 +67,7 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
   task <- weak_task(x)
   system <- effect_system(task)
   warn_intervals(system$strength)
-  if (is.null(clusters)) clusters <- task$clusters
+  clusters <- clusters %||% task$clusters
   clusters <- read_clusters(clusters, x$n)
   if (!is.null(clusters)) clusters <- as.integer(clusters)
   name <- c(names(Filter(Negate(is.null), asked[c("policy", "target")])),
@@ -170,7 +170,7 @@ iv_functional <- function(fit, task, asked, name) {
   if (name == "derivative") {
     check_slopes(sample$kernel)
     of <- asked$of
-    if (is.null(of)) of <- if (ncol(frame) > 1L) "none" else 1L
+    of <- of %||% if (ncol(frame) > 1L) "none" else 1L
     of <- check_pick(of, names(frame), "of")
     if (!takes_kernel(block)) {
       stop_input("'of' must be a numeric column, not a factor")
@@ -254,13 +254,13 @@ debias <- function(s, m, target, mu, clusters) {
   of <- \(a, c) drop(product(a, as.matrix(c)))
   of_h <- \(v) of(s$h, cross(s$h, as.matrix(v)))
   weights <- \(c) {
-    own <- rowsum(s$l * of(s$z, c), s$own)[s$own, , drop = FALSE]
+    own <- take_rows(rowsum(s$l * of(s$z, c), s$own), s$own)
     q <- of(s$pz, c) - s$correct * unname(rowSums(s$l * own))
     n * s$root * (q - of_h(q)) + target * s$root^2
   }
   a <- weights(inverse * (2 - s$values * inverse) * b)
   theta <- inverse * s$right
-  unit <- if (is.null(clusters)) seq_len(n) else clusters
+  unit <- clusters %||% seq_len(n)
   residuals <- s$y - of_h(s$y) - of(s$z, theta)
   residuals <- left_out(s, inverse, residuals, unit) / s$root
   values <- of(m, theta)
@@ -298,10 +298,10 @@ left_out <- function(s, inverse, residuals, unit) {
     one <- diag(length(i))
     none <- 0 * one
     own <- s$correct * outer(s$own[i], s$own[i], `==`) *
-      tcrossprod(s$l[i, , drop = FALSE])
+      tcrossprod(take_rows(s$l, i))
     e <- rbind(u[i, ], z[i, ], plain[i, ])
     inner <- tcrossprod(e * rep(inverse, each = nrow(e)), e)
-    inner[at, at] <- inner[at, at] - tcrossprod(l[i, , drop = FALSE])
+    inner[at, at] <- inner[at, at] - tcrossprod(take_rows(l, i))
     rest <- diag(nrow(e)) + inner %*%
       cbind(rbind(one, -one, none), rbind(-one, none, none),
             rbind(none, none, own))

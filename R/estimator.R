@@ -371,7 +371,7 @@ describe_rule <- function(of) {
 
 # "S-COSE"
 operator_label <- function(estimator) {
-  if (is.null(estimator$operator)) estimator$label else estimator$operator
+  estimator$operator %||% estimator$label
 }
 
 #' @export
@@ -487,7 +487,7 @@ est_fit.est_kme <- function(estimator, sample) {
 }
 
 est_weights.est_kme <- function(estimator, sample) {
-  if (is.null(sample$weights)) plain_weights(sample) else sample$weights
+  sample$weights %||% plain_weights(sample)
 }
 
 weights_left_out.est_kme <- function(estimator, sample, fold) {

@@ -27,7 +27,7 @@ bet_day <- function(evidence, bets) {
   kept <- utils::head(order(-found$lead), most_starts)
   kept <- sort(kept[found$lead[kept] > log(least_capital)])
   list(scores = evidence$scores, count = count, starts = starts[kept],
-       logs = logs[, kept, drop = FALSE], log = found$log, run = found$run,
+       logs = take_columns(logs, kept), log = found$log, run = found$run,
        since = starts[found$since])
 }
 
@@ -44,8 +44,8 @@ memory <- c(1, 0.8)
 # so far. path: list(sum: features x 2, of differences times rows, all and with
 # memory, n: of both).
 stream_bets <- function(basis, path) {
-  axes <- basis[, rep_len(seq_len(min(row_axes, ncol(basis))),
-                          row_bettors - 6L), drop = FALSE]
+  axes <- take_columns(basis, rep_len(seq_len(min(row_axes, ncol(basis))),
+                          row_bettors - 6L))
   ahead <- cross(basis, times_columns(path$sum, 1 / pmax(path$n, 1)))
   squares <- times_columns(ahead^2, path$n)
   ahead <- ahead * pmax(0, 1 - 2 / pmax(squares, 1))

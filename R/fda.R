@@ -141,9 +141,7 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
   prior <- check_prior(prior, classes$counts)
   check_memory(n, n, "use fewer rows", copies = 8)
   ridge <- asked$ridge
-  if (is.null(ridge)) {
-    ridge <- if (identical(bandwidth, "loo")) "loo" else "shrinkage"
-  }
+  ridge <- ridge %||% if (identical(bandwidth, "loo")) "loo" else "shrinkage"
   kernels <- tried_kernels(sample$kernel, bandwidth, "loo", bandwidth_factors)
   tuned <- search_fda(sample, kernels, classes, prior, ridge, progress)
   fit <- tuned$fit

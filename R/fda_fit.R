@@ -81,7 +81,7 @@ fda_directions <- function(factor, m, overall, counts, n) {
     stop_input("the classes must differ in their means of the kernel values; ",
                "all are the same to rounding")
   }
-  u <- s$u[, kept, drop = FALSE]
+  u <- take_columns(s$u, kept)
   if (!is.null(factor)) u <- solve_lower(factor, u, transpose = TRUE)
   list(axes = sqrt(n - length(counts)) * u, names = paste0("LD", kept),
        svd = sqrt((n - length(counts)) / most) * s$d[kept])
@@ -160,7 +160,7 @@ fda_calibration <- function(distance, sigma2, classes, prior) {
   weight <- (prior / classes$counts)[classes$of]
   used <- which(weight > 0)
   weight <- length(used) * weight[used] / sum(weight)
-  distance <- distance[used, , drop = FALSE]
+  distance <- take_rows(distance, used)
   true <- cbind(seq_along(used), classes$of[used])
   other <- prior[true[, 2L]]
   least <- 1 / (length(used) + 2)

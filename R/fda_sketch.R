@@ -97,7 +97,7 @@ fit_fda_sketch <- function(classes, ridge) {
 moment_root <- function(c) {
   spectrum <- .Call(C_r_eigen, c, ncol(c))
   kept <- spectrum$values > rounding_of(ncol(c), spectrum$values[1L])
-  spectrum$vectors[, kept, drop = FALSE] *
+  take_columns(spectrum$vectors, kept) *
     rep(sqrt(spectrum$values[kept]), each = nrow(c))
 }
 

@@ -209,7 +209,7 @@ a_filter <- function(orders, also = NULL, joint = NULL) {
     if (plain && is.null(value$factors)) {
       return(FALSE)
     }
-    if (is.null(value$order)) value$order <- if (plain) 0L else orders
+    value$order <- value$order %||% if (plain) 0L else orders
     orders <- c(orders, also)
     if (!all(value$order %in% orders)) {
       stop_input("'order' must be some of ", paste(orders, collapse = ", "),
@@ -219,7 +219,7 @@ a_filter <- function(orders, also = NULL, joint = NULL) {
       value$ratio <- if (identical(value$order, "one-sided")) 1 else
         usual_ratios
     }
-    if (is.null(value$factors)) value$factors <- 1
+    value$factors <- value$factors %||% 1
     value
   }
 }
@@ -262,7 +262,7 @@ list_statistics <- function(filter) {
   table <- data.frame(each[rep_len(seq_len(nrow(each)), length(sets)), 2:1],
                       set = sets, row.names = NULL)
   cbind(table, if (is.matrix(filter$factors)) {
-    filter$factors[sets, , drop = FALSE]
+    take_rows(filter$factors, sets)
   } else {
     list(factor = filter$factors[sets])
   })
@@ -346,7 +346,7 @@ filter_spectrum <- function(sample, least) {
                         "the centered Gram matrix")
   kept <- seq_len(sum(values > 0))
   list(values = values[kept] / sample$n,
-       vectors = pairs$vectors[, kept, drop = FALSE], left = 0)
+       vectors = take_columns(pairs$vectors, kept), left = 0)
 }
 
 # Of features: a pivoted factor of K, whose pivots depend on the order of rows:
@@ -371,8 +371,8 @@ factor_spectrum <- function(sample, least) {
   kept <- seq_len(sum(gamma > 0))
   roots <- rep(sqrt(gamma[kept]), each = ncol(features))
   list(values = gamma[kept] / sample$n,
-       vectors = product(features[order(by), , drop = FALSE],
-                         inner$vectors[, kept, drop = FALSE] / roots),
+       vectors = product(take_rows(features, order(by)),
+                         take_columns(inner$vectors, kept) / roots),
        left = pivoted$left / sample$n)
 }
 
@@ -411,7 +411,7 @@ gained_root <- function(spectrum, gain) {
   if (!length(kept)) {
     return(matrix(0, n, 1L))
   }
-  spectrum$vectors[, kept, drop = FALSE] * rep(sqrt(n * gain[kept]), each = n)
+  take_columns(spectrum$vectors, kept) * rep(sqrt(n * gain[kept]), each = n)
 }
 
 # --- Without the spectrum ----------------------------------------------------
@@ -435,7 +435,7 @@ filter_matrices <- function(sample, filter, centered = NULL) {
       tcross(filter_root(spectrum, ratio, filter$name))
     }))
   }
-  if (is.null(centered)) centered <- checked_centered(sample)
+  centered <- centered %||% checked_centered(sample)
   k <- centered$k
   if (centered$top == 0) {
     return(list(left = 0, at = \(ratio) k))
@@ -495,7 +495,7 @@ aggregate_statistics <- function(values, scale, complete, weight = 1) {
   p <- vapply(seq_len(ncol(values)), \(a) {
     permutation_p(values[1L, a], values[-1L, a], scale[a], complete)
   }, 1)
-  used <- if (complete) values[-1L, , drop = FALSE] else values
+  used <- if (complete) take_rows(values, -1L) else values
   mean <- colMeans(used)
   sd <- sqrt(colSums((used - rep(mean, each = nrow(used)))^2) /
                max(1, nrow(used) - 1))
@@ -508,7 +508,7 @@ aggregate_statistics <- function(values, scale, complete, weight = 1) {
   maximum <- which(z[1L, ] >= top[1L] - tie_slack * (1 + abs(top[1L])))[1L]
   # Rounding of the statistic, which a small deviation makes large.
   slack <- if (still[maximum]) 0 else 1e-2 * scale[maximum] / sd[maximum]
-  band <- apply(z[-1L, , drop = FALSE], 2L, quantile, c(0.05, 0.95))
+  band <- apply(take_rows(z, -1L), 2L, quantile, c(0.05, 0.95))
   list(values = top, z = z[1L, ], band = band, p = p, maximum = maximum,
        scale = 1 + slack)
 }

@@ -80,7 +80,7 @@ print.summary.kernmean_fit <- function(x, digits = digits_shown(), ...) {
     } else if (length(part) > 1L) {
       title <- attr(part, "title")
       attr(part, "title") <- NULL
-      cat("\n", if (is.null(title)) name else title, ":\n", sep = "")
+      cat("\n", title %||% name, ":\n", sep = "")
       print_part(part, digits)
     }
   }
@@ -93,8 +93,8 @@ print_part <- function(part, digits) {
   along <- if (is.data.frame(part)) 1L else 2L
   more <- if (length(dim(part))) dim(part)[along] - most_printed else 0L
   if (more > 0L) {
-    part <- if (along == 1L) part[seq_len(most_printed), , drop = FALSE] else
-      part[, seq_len(most_printed), drop = FALSE]
+    part <- if (along == 1L) take_rows(part, seq_len(most_printed)) else
+      take_columns(part, seq_len(most_printed))
   }
   print(part, digits = digits)
   if (more > 0L) cat("and", more, "more\n")
@@ -126,7 +126,7 @@ fit_sample_of.default <- \(x) x$sample
 #' @export
 nobs.kernmean_fit <- function(object, ...) {
   check_dots(...)
-  if (is.null(object$n)) fit_facts(object)$nobs else object$n
+  object$n %||% fit_facts(object)$nobs
 }
 
 # The stored request with changes, the door called again. On the same points

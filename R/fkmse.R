@@ -101,7 +101,7 @@ weights_left_out.est_fkmse <- function(estimator, sample, fold) {
   moved <- matrix(0, n, max(fold))
   for (f in seq_len(max(fold))) {
     out <- which(fold == f)
-    block <- cholesky(cross(inverse[, out, drop = FALSE]))
+    block <- cholesky(cross(take_columns(inverse, out)))
     if (is.null(block)) {
       return(NextMethod())
     }

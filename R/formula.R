@@ -214,7 +214,7 @@ side_columns <- function(formula, data, side, used) {
   left <- formula[[2L]]
   parts <- bound_parts(left)
   if (identical(left, quote(.))) left_columns(formula, data, used) else
-    if (is.null(parts)) list(left) else parts
+    parts %||% list(left)
 }
 
 # a and b of cbind(a, b).
@@ -226,7 +226,7 @@ bound_parts <- function(part) {
 # column of `part`, NULL for numbers.
 bound_levels <- function(part, data, home) {
   parts <- bound_parts(part)
-  unlist(lapply(if (is.null(parts)) list(part) else parts, \(part) {
+  unlist(lapply(parts %||% list(part), \(part) {
     value <- read_formula(eval(part, data, home))
     rep(list(levels(value)), NCOL(value))
   }), recursive = FALSE)

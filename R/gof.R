@@ -234,7 +234,7 @@ model_statistic <- function(x, law, asked) {
     fitted <- embedding_parts(c(fit, list(sample = points, kernel = kernel)))
     inner <- inner_parts(fitted, list(part), kernel)
   }
-  norm2 <- if (is.null(law$norm2)) inner_part(part, part, kernel) else law$norm2
+  norm2 <- law$norm2 %||% inner_part(part, part, kernel)
   value <- norm2 - 2 * inner +
     if (asked$statistic == "biased") fit$norm2 else
       (n * fit$norm2 - fit$varrho) / (n - 1)
@@ -314,7 +314,7 @@ fit_request.mmd_gof <- function(x, changes) {
     changes$x <- read_terms(x$terms, changes$data, "data")
     changes$data <- NULL
   }
-  points <- if (is.null(changes$x)) sample_raw(x$sample) else changes$x
+  points <- changes$x %||% sample_raw(x$sample)
   changes$x <- labeled_points(points, label)
   change_request(x$arguments, changes)
 }
@@ -333,7 +333,7 @@ read_law <- function(model, x, asked) {
     return(list(kind = "normal", d = ncol(x)))
   }
   if (is.function(model)) {
-    kernel <- if (is.null(asked$kernel)) kernel_rbf() else asked$kernel
+    kernel <- asked$kernel %||% kernel_rbf()
     sample <- fit_sample(draw_from(model, most_model_draws, x), kernel,
                          asked$scale, "model")
     return(list(kind = "draws", draw = model, sample = sample,
@@ -432,9 +432,9 @@ law_draw <- function(law, n) {
   noise <- matrix(stats::rnorm(as.double(n) * ncol(q$means)), n)
   for (c in unique(which)) {
     rows <- which == c
-    noise[rows, ] <- noise[rows, , drop = FALSE] %*% law$roots[[c]]
+    noise[rows, ] <- take_rows(noise, rows) %*% law$roots[[c]]
   }
-  q$means[which, , drop = FALSE] + noise
+  take_rows(q$means, which) + noise
 }
 
 # The points x with a kernel, in its units.
@@ -443,7 +443,7 @@ law_sample <- function(law, x, asked) {
     return(standardized_sample(x))
   }
   if (law$kind == "mixture") {
-    kernel <- if (is.null(asked$kernel)) kernel_rbf() else asked$kernel
+    kernel <- asked$kernel %||% kernel_rbf()
     return(fit_sample(x, kernel, asked$scale))
   }
   kernel <- law$sample$kernel

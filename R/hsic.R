@@ -321,7 +321,7 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
     statistic = stats::setNames(statistics$height * statistics$observed,
                                 statistic_name(statistics$table, name)),
     parameter = c(
-      if (!is.null(law$gamma)) law$gamma else c(
+      law$gamma %||% c(
         n = variables[[1L]]$sample$n,
         if (!is.null(scheme$clusters)) c(clusters = length(scheme$sizes)),
         B = scheme$B

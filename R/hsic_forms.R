@@ -136,7 +136,7 @@ point_permutations <- function(units, scheme) {
   first <- match(seq_len(max(codes)), codes[sorted])
   place <- seq_along(codes) - first[codes[sorted]]
   place[sorted] <- place
-  moved <- units[codes, , drop = FALSE]
+  moved <- take_rows(units, codes)
   moved[] <- sorted[first[moved] + place]
   moved
 }
@@ -562,5 +562,5 @@ exchange_units <- function(variables, options) {
 # Are the points of each cluster the same to the kernel?
 constant_within <- function(sample, codes) {
   values <- if (knows_points(sample)) sample$x else sample_matrix(sample)
-  all(values == values[which(!duplicated(codes))[codes], , drop = FALSE])
+  all(values == take_rows(values, which(!duplicated(codes))[codes]))
 }

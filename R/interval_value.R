@@ -135,7 +135,7 @@ bet_ends <- function(values, out, rest) {
 # The same from the mean of the values alone.
 mean_ends <- function(values, out, rest) {
   n <- nrow(values) - (out > 0L)
-  gone <- cbind(out, seq_along(out))[out > 0L, , drop = FALSE]
+  gone <- take_rows(cbind(out, seq_along(out)), out > 0L)
   sums <- colSums(values)
   sums[out > 0L] <- sums[out > 0L] - values[gone]
   chernoff_end(ifelse(n > 0, sums / n, 0), n, rest)

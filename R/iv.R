@@ -499,9 +499,8 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   nested <- length(called) > 2L
   control <- asked[["control"]]
   preset <- asked$preset
-  if (is.null(control$rule)) {
-    control$rule <- if (nested || !is.null(preset)) "min" else "paired"
-  }
+  control$rule <- control$rule %||%
+    if (nested || !is.null(preset)) "min" else "paired"
   blocks <- read_blocks(asked[sort(called)], asked$kernel, control$scale,
                         preset)
   n <- blocks[[1L]]$sample$n
@@ -526,7 +525,7 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   drawn <- if (length(landmarks) == 1L) landmarks
   if (!is.null(drawn)) control$landmarks <- sample.int(n, landmarks)
   center <- control$intercept
-  if (is.null(center)) center <- is.null(c(mu, preset, w))
+  center <- center %||% is.null(c(mu, preset, w))
   lambda[lengths(lambda) == 0L] <- if (asked$penalty == "l2") 0 else
     if (is.null(preset)) "gcv" else NA
   task <- list(called = called, method = method, y = unname(y),
@@ -608,7 +607,7 @@ read_blocks <- function(data, kernel, scale, preset) {
   blocks <- Map(\(x, name, brings) {
     kernel <- kernels[[name]]
     if (is.null(kernel)) {
-      if (is.null(scale)) scale <- is.null(preset)
+      scale <- scale %||% is.null(preset)
       if (!brings && !is.null(preset)) kernel <- nnpiv_kernel(preset$gamma)
     }
     block <- read_variable(x, kernel, name, paste0("kernel$", name), scale)

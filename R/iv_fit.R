@@ -37,7 +37,7 @@ fit_task <- function(task, y, arguments) {
   parts <- NULL
   if (weak) {
     task$partial <- partial_out(task)
-    rows <- split(seq_along(y), if (is.null(folds)) 0 * y else folds)
+    rows <- split(seq_along(y), folds %||% (0 * y))
     parts <- lapply(rows, \(i) row_moments(task, i))
     whole <- Reduce(moments_with, parts)
   } else {
@@ -63,10 +63,8 @@ fit_task <- function(task, y, arguments) {
     open <- setdiff(names(rule), names(Filter(Negate(is.null), task)))
     task[open] <- rule[open]
   }
-  if (is.null(task$ratio)) {
-    task$ratio <- if (is_norm(task) && is.null(task$preset))
+  task$ratio <- task$ratio %||% if (is_norm(task) && is.null(task$preset))
       block_trace(task, "b") / block_trace(task, "a") else 1
-  }
   unit <- penalty_rule(task, whole$n)$mu
   cv <- NULL
   if (length(chosen) > 1L) {
@@ -117,13 +115,13 @@ fit_task <- function(task, y, arguments) {
   fitted <- added +
     do.call(cbind, Map(map_values, maps, functions, theta))
   rows <- names(y)
-  if (is.null(rows)) rows <- rownames(blocks[[task$called[["a"]]]]$sample$x)
+  rows <- rows %||% rownames(blocks[[task$called[["a"]]]]$sample$x)
   dimnames(fitted) <- list(rows, names(functions))
   dimnames(adversary) <- list(rows, c("first", "second")[seq_along(task$rows)])
   residuals <- cbind(
     first = stats::setNames(y, rows) - fitted[, 1L],
     second = if (nested) {
-      fitted[, 2L] - (if (is.null(task$w)) 1 else task$w) * fitted[, 1L]
+      fitted[, 2L] - (task$w %||% 1) * fitted[, 1L]
     }
   )
   shown <- \(x) if (nested) x else x[, 1L]
@@ -183,17 +181,17 @@ iv_system <- function(task, moments, first) {
   })
   of_g <- seq_len(task$maps$a$r)
   d <- roots$d$x
-  x <- times(d[, of_g, drop = FALSE], bases$a)
+  x <- times(take_columns(d, of_g), bases$a)
   t <- d[, ncol(d) - 1L] - mean * d[, ncol(d)]
   size <- length(t)
   ranks <- c(a = ncol(x), d = roots$d$rank)
   if (is_nested(task)) {
     c <- roots$c$x
     of_h <- seq_len(ncol(c) - 2L)[-of_g]
-    h <- times(c[, of_h, drop = FALSE], bases$b) / sqrt(task$ratio)
+    h <- times(take_columns(c, of_h), bases$b) / sqrt(task$ratio)
     ranks <- c(ranks["a"], b = ncol(h), c = roots$c$rank, ranks["d"])
     x <- rbind(cbind(x, matrix(0, size, ncol(h))),
-               cbind(times(c[, of_g, drop = FALSE], bases$a), h))
+               cbind(times(take_columns(c, of_g), bases$a), h))
     t <- c(t, numeric(nrow(c)))
   }
   list(x = x, t = t, first = size, bases = bases, ranks = ranks,
@@ -223,13 +221,13 @@ solve_system <- function(system, mu) {
   # Coefficients of the regression as those of the features of each function.
   of_g <- seq_len(nrow(theta)) <= system$ranks[["a"]]
   list(theta = c(
-    list(g = times(system$bases$a, theta[of_g, , drop = FALSE])),
+    list(g = times(system$bases$a, take_rows(theta, of_g))),
     if (!all(of_g)) {
       list(h = times(system$bases$b,
-                     theta[!of_g, , drop = FALSE] / sqrt(system$ratio)))
+                     take_rows(theta, !of_g) / sqrt(system$ratio)))
     }
-  ), criterion = rbind(colSums(squares[first, , drop = FALSE]),
-                       colSums(squares[!first, , drop = FALSE])))
+  ), criterion = rbind(colSums(take_rows(squares, first)),
+                       colSums(take_rows(squares, !first))))
 }
 
 # --- Penalties ---------------------------------------------------------------
@@ -252,7 +250,7 @@ first_stage <- function(moment, first, design = NULL, straight = 0L) {
   total <- tapply(moment$square[columns], learner, sum)
   weight <- ifelse(total > 0, 1 / total, 0)[learner]
   explained <- drop(product(
-    cross(s$vectors, moment$with[, columns, drop = FALSE])^2, as.vector(weight)
+    cross(s$vectors, take_columns(moment$with, columns))^2, as.vector(weight)
   ))
   grid <- sum(s$values) * if (is.null(design)) first_stage_grid else
     c(first_stage_grid, 10^(1:4 / 4))
@@ -291,7 +289,7 @@ warn_gamma <- function(block, gamma, name) {
   }
   x <- block$sample$x
   some <- unique(round(seq(1, nrow(x), length.out = 1000)))
-  middle <- fit_kernel(kernel_rbf(), x[some, , drop = FALSE])$bandwidth
+  middle <- fit_kernel(kernel_rbf(), take_rows(x, some))$bandwidth
   if (gamma * middle^2 > log(1e3)) {
     warn_kernmean(
       "the authors' kernel, exp(-", format_number(gamma), " |x - y|^2), is ",
@@ -377,7 +375,7 @@ iv_folds <- function(task) {
   rows <- task$rows
   by_row <- length(folds) > 1L
   n <- length(task$y)
-  units <- if (is.null(task$clusters)) seq_len(n) else task$clusters
+  units <- task$clusters %||% seq_len(n)
   if (by_row) {
     of <- read_folds(folds, n, "rows")
     # In the order in which they come.
@@ -424,7 +422,7 @@ warn_sorted <- function(of, task) {
     between <- nlevels(of) - 1
     within <- sum(rows) - 1 - between
     if (!is.null(x) && within > 0) {
-      x <- scale(data.matrix(x)[rows, , drop = FALSE])
+      x <- scale(take_rows(data.matrix(x), rows))
       explained <- colSums(rowsum(x, of)^2 / tabulate(of))
       left <- pmax(sum(rows) - 1 - explained, 0)
       stats::pf(explained / between / (left / within), between, within,
@@ -455,7 +453,7 @@ task_without <- function(task, rows) {
     if (isTRUE(block$auto)) {
       x <- block$sample$x
       kernel <- block$sample$kernel
-      kernel$bandwidth <- nnpiv_bandwidth(x[others, , drop = FALSE])
+      kernel$bandwidth <- nnpiv_bandwidth(take_rows(x, others))
       block$sample <- points_sample(x, kernel)
     }
     block
@@ -519,7 +517,7 @@ warn_linear <- function(task) {
                       "; kernel_poly(1) has one", kind = "linear")
       }
     } else if (sum(rows) > 1L &&
-                 all(is_constant(sample$x[rows, , drop = FALSE]))) {
+                 all(is_constant(take_rows(sample$x, rows)))) {
       warn_kernmean("the instruments '", task$called[[of]], "' do not vary: ",
                     "they say nothing of the function", kind = "instruments")
     }

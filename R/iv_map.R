@@ -95,7 +95,7 @@ kept_spectrum <- function(gram, tolerance) {
   pairs <- .Call(C_r_eigen, gram, nrow(gram))
   kept <- pairs$values > max(tolerance * pairs$values[1L], 0)
   list(values = pairs$values[kept],
-       vectors = pairs$vectors[, kept, drop = FALSE])
+       vectors = take_columns(pairs$vectors, kept))
 }
 
 landmark_values <- function(sample, rows, centers) {
@@ -103,8 +103,8 @@ landmark_values <- function(sample, rows, centers) {
   if (stores_gram(sample)) {
     return(sample$gram$K[rows, centers, drop = FALSE])
   }
-  fold_store(sample$kernel, sample$x[rows, , drop = FALSE],
-             sample$x[centers, , drop = FALSE])
+  fold_store(sample$kernel, take_rows(sample$x, rows),
+             take_rows(sample$x, centers))
 }
 
 # Random Fourier features of the Gaussian kernel: sqrt(2/m) cos(x'omega + b).
@@ -133,11 +133,11 @@ draw_fourier <- function(d, m) {
 map_features <- function(map, i) {
   switch(
     map$kind,
-    exact = map$factor[i, , drop = FALSE],
+    exact = take_rows(map$factor, i),
     group = outer(map$groups[i], seq_len(map$r), `==`) + 0,
     landmark = product(landmark_values(map$sample, i, map$centers), map$root),
-    indicator = map$sample$x[i, , drop = FALSE],
-    fourier = fourier_features(map, map$sample$x[i, , drop = FALSE])
+    indicator = take_rows(map$sample$x, i),
+    fourier = fourier_features(map, take_rows(map$sample$x, i))
   )
 }
 
@@ -146,7 +146,7 @@ map_sums <- function(map, c) {
   sums <- 0
   before <- map$kind == "landmark"
   for (i in feature_panels(seq_len(nrow(c)), map$r)) {
-    sums <- sums + cross(c[i, , drop = FALSE], if (before) {
+    sums <- sums + cross(take_rows(c, i), if (before) {
       landmark_values(map$sample, i, map$centers)
     } else {
       map_features(map, i)
@@ -174,7 +174,7 @@ map_function <- function(map, theta, straight = NULL) {
   column <- as.matrix(theta)
   weights <- switch(
     map$kind,
-    exact = solve_lower(map$factor[map$centers, , drop = FALSE], column,
+    exact = solve_lower(take_rows(map$factor, map$centers), column,
                         transpose = TRUE),
     landmark = product(map$root, column), indicator = column
   )
@@ -210,10 +210,10 @@ function_at <- function(f, sample, new) {
   } else {
     weights <- as.matrix(f$weights[f$centers])
     as.vector(if (is.null(new$values)) {
-      fold_apply(sample$kernel, new$z, sample$x[f$centers, , drop = FALSE],
+      fold_apply(sample$kernel, new$z, take_rows(sample$x, f$centers),
                  weights)
     } else {
-      product(new$values[, f$centers, drop = FALSE], weights)
+      product(take_columns(new$values, f$centers), weights)
     })
   }
   add_slopes(values, f, new$z)
@@ -221,7 +221,7 @@ function_at <- function(f, sample, new) {
 
 # What is kept of a map for features of new points of its sample.
 small_map <- function(map) {
-  if (map$kind == "exact") map$root <- map$factor[map$centers, , drop = FALSE]
+  if (map$kind == "exact") map$root <- take_rows(map$factor, map$centers)
   map[intersect(c("kind", "r", "centers", "root", "omega", "offset"),
                 names(map))]
 }
@@ -229,9 +229,9 @@ small_map <- function(map) {
 point_features <- function(map, sample, new) {
   k <- if (!is.null(map$root)) {
     if (is.null(new$values)) {
-      fold_store(sample$kernel, new$z, sample$x[map$centers, , drop = FALSE])
+      fold_store(sample$kernel, new$z, take_rows(sample$x, map$centers))
     } else {
-      new$values[, map$centers, drop = FALSE]
+      take_columns(new$values, map$centers)
     }
   }
   if (!is.null(k)) section_features(map, k) else switch(

@@ -69,7 +69,7 @@ predict.rkhs_iv <- function(object, newdata, ..., interval = FALSE,
   values <- point_values(object, "g", new)
   design <- new_design(object, controls, length(values))
   if (length(object$controls)) {
-    values <- values + drop(product(design[, -1L, drop = FALSE],
+    values <- values + drop(product(take_columns(design, -1L),
                                     as.matrix(object$controls)))
   }
   if (!is.null(names)) names(values) <- names
@@ -103,9 +103,9 @@ iv_interval <- function(object, level, values, new, design) {
                     if (error$clusters) error$clusters - 1 else Inf)
   ends <- lapply(row_panels(seq_along(values), 4096), \(i) {
     part <- lapply(new[intersect(c("z", "values"), names(new))], \(m) {
-      m[i, , drop = FALSE]
+      take_rows(m, i)
     })
-    at <- design[i, , drop = FALSE]
+    at <- take_rows(design, i)
     phi <- point_features(error$map, sample, part)
     if (length(error$slopes)) phi <- cbind(product(part$z, error$slopes), phi)
     phi <- cbind(at, phi - product(at, error$partial))
@@ -170,7 +170,7 @@ point_values <- function(object, f, new) {
   if (any(part$weights != 0) && knows_points(block$sample) &&
         has_unit_diagonal(block$sample$kernel)) {
     far <- sum(fold_apply(block$sample$kernel, new$z,
-                          block$sample$x[part$centers, , drop = FALSE],
+                          take_rows(block$sample$x, part$centers),
                           matrix(1, length(part$centers))) < 0.01)
     if (far > 0L) {
       warn_kernmean(
@@ -272,7 +272,7 @@ score <- function(object, newdata, ...) {
     new_design(object, data$controls, n)
   }
   if (length(object$controls)) {
-    values <- values + product(design[, -1L, drop = FALSE],
+    values <- values + product(take_columns(design, -1L),
                                as.matrix(object$controls))
   }
   rows <- moment_rows(data$subset, n)
@@ -297,7 +297,7 @@ score <- function(object, newdata, ...) {
     at <- rows[[of]]
     t <- sum(at)
     check_memory(t, t, "score fewer rows", copies = 2)
-    z <- new$z[at, , drop = FALSE]
+    z <- take_rows(new$z, at)
     gram <- fold_store(block$sample$kernel, z, z)
     if (!is.null(design)) {
       out <- qr(design)
@@ -312,7 +312,7 @@ score <- function(object, newdata, ...) {
 
 # The task of a fit, as far as its actions and penalties need it.
 fitted_task <- function(fit) {
-  rows <- if (is.null(fit$rows)) list(d = !logical(fit$n)) else fit$rows
+  rows <- fit$rows %||% list(d = !logical(fit$n))
   list(called = fit$called, y = fit$y, penalty = fit$penalty, rows = rows,
        preset = fit$arguments$preset, control = fit$arguments[["control"]],
        lambda = stats::setNames(as.list(rev(fit$lambda)), names(rows)))
@@ -355,7 +355,7 @@ fit_request.rkhs_iv <- function(x, changes) {
   control <- changes[["control"]]
   if (is.null(control)) {
     control <- x$arguments[["control"]]
-    if (is.null(control)) control <- iv_control()
+    control <- control %||% iv_control()
     if (!is.null(x$landmarks)) {
       control$landmarks <- if (moved) length(x$landmarks) else x$landmarks
     }
@@ -768,7 +768,7 @@ picture_function <- function(object, f, column, n) {
   rows <- fitted_task(object)$rows[[if (f == "g") "d" else "c"]]
   w <- object$w
   y <- if (f == "g") object$y else
-    (if (is.null(w)) 1 else w) * object$fitted.values[, "g"]
+    (w %||% 1) * object$fitted.values[, "g"]
   ylab <- if (f == "g") iv_names(object)$y else
     paste0(if (!is.null(w)) "w ", "g(a)")
   x <- x[rows]

@@ -36,7 +36,7 @@ action_moments <- function(task, rows, of) {
     }
     list(gram = cross(f), with = cross(f, cbind(z, target)),
          square = column_dots(z),
-         design = cross(target[, -1L, drop = FALSE], target))
+         design = cross(take_columns(target, -1L), target))
   }))
 }
 
@@ -52,8 +52,8 @@ task_features <- function(task, of, i) {
   if (is.null(task$partial)) {
     return(f)
   }
-  if (of == "a") f <- cbind(task$straight[i, , drop = FALSE], f)
-  f <- f - product(task$design[i, , drop = FALSE], task$partial[[of]])
+  if (of == "a") f <- cbind(take_rows(task$straight, i), f)
+  f <- f - product(take_rows(task$design, i), task$partial[[of]])
   f * sqrt(row_weights(task, i))
 }
 
@@ -61,7 +61,7 @@ task_targets <- function(task, i) {
   if (is.null(task$partial)) {
     return(cbind(task$y[i], 1))
   }
-  cbind(task$y[i], task$design[i, , drop = FALSE]) * sqrt(row_weights(task, i))
+  cbind(task$y[i], take_rows(task$design, i)) * sqrt(row_weights(task, i))
 }
 
 sum_panels <- function(task, rows, value) {
@@ -94,7 +94,7 @@ instrument_root <- function(task, gram, n, of) {
                 back = \(z) solve_lower(lower, z, transpose = TRUE)))
   }
   tolerance <- if (lambda > 0) 0 else task$control$tol_instrument
-  if (is.null(tolerance)) tolerance <- n * .Machine$double.eps
+  tolerance <- tolerance %||% (n * .Machine$double.eps)
   s <- kept_spectrum(gram, tolerance)
   root <- sqrt(s$values + lambda)
   list(rank = min(length(root), n), times = \(z) cross(s$vectors, z) / root,

@@ -22,7 +22,7 @@ read_design <- function(controls, n, weights) {
   design <- cbind(1, columns - rep(means, each = n))
   found <- qr(design, tol = 1e-7)
   kept <- sort(found$pivot[seq_len(found$rank)])
-  structure(design[, kept, drop = FALSE], levels = factors,
+  structure(take_columns(design, kept), levels = factors,
             terms = names(frame),
             means = means[kept[-1L] - 1L],
             dimnames = list(NULL, c("", colnames(columns))[kept]))
@@ -47,7 +47,7 @@ control_frame <- function(controls, n, names = "controls") {
 control_columns <- function(frame, levels) {
   frame[names(levels)] <- Map(seen_levels, frame[names(levels)], levels,
                               names(levels))
-  columns <- stats::model.matrix(~ ., frame)[, -1L, drop = FALSE]
+  columns <- take_columns(stats::model.matrix(~ ., frame), -1L)
   colnames(columns) <- gsub("`", "", colnames(columns), fixed = TRUE)
   columns
 }
@@ -60,7 +60,7 @@ new_design <- function(object, controls, n) {
   }
   frame <- control_frame(controls, n, design$terms)
   columns <- control_columns(frame, design$levels)
-  columns <- columns[, names(object$controls), drop = FALSE]
+  columns <- take_columns(columns, names(object$controls))
   cbind(1, columns - rep(design$means, each = n))
 }
 
@@ -89,16 +89,16 @@ straight_columns <- function(block, design) {
   if (!length(keep)) {
     return(matrix(0, sample$n, 0L))
   }
-  of <- column_spreads(x[, keep, drop = FALSE])
-  slopes <- diag(ncol(sample$x))[, keep, drop = FALSE] /
+  of <- column_spreads(take_columns(x, keep))
+  slopes <- take_columns(diag(ncol(sample$x)), keep) /
     rep(of$unit * of$spread, each = ncol(sample$x))
   names <- colnames(sample$x)[keep]
-  if (is.null(names)) names <- paste0("x", if (length(keep) > 1L) keep)
+  names <- names %||% paste0("x", if (length(keep) > 1L) keep)
   columns <- product(sample$x, slopes)
   found <- qr(cbind(design, columns), tol = 1e-7)
   own <- sort(found$pivot[seq_len(found$rank)] - ncol(design))
   own <- own[own > 0]
-  structure(columns[, own, drop = FALSE], slopes = slopes[, own, drop = FALSE],
+  structure(take_columns(columns, own), slopes = take_columns(slopes, own),
             dimnames = list(NULL, names[own]))
 }
 
@@ -138,11 +138,11 @@ first_stage_values <- function(task, whole) {
     return(NULL)
   }
   theta <- solve_action(task, whole$d$gram, whole$d$n, "d",
-                        whole$d$with[, line, drop = FALSE])
+                        take_columns(whole$d$with, line))
   panels <- feature_panels(seq_along(task$y), map_width(task))
   fitted <- do.call(rbind, lapply(panels, \(i) {
     product(task_features(task, "d", i), theta) / sqrt(row_weights(task, i))
-  })) + product(task$design, task$partial$a[, line, drop = FALSE])
+  })) + product(task$design, take_columns(task$partial$a, line))
   x <- task$straight
   middle <- colMeans(x)
   stats::setNames(lapply(seq_along(middle), \(j) {
@@ -159,7 +159,7 @@ iv_strength <- function(task, whole) {
   own <- whole$d$own$square
   n <- ncol(own)
   line <- is_linear_column(task, n)
-  x <- root$times(whole$d$with[, seq_len(n), drop = FALSE])
+  x <- root$times(take_columns(whole$d$with, seq_len(n)))
   shares <- root$times(t(root$times(whole$d$gram)))
   phi <- !line
   df <- whole$d$own$df
@@ -182,14 +182,14 @@ iv_strength <- function(task, whole) {
   if (any(line)) {
     base <- own[line, line, drop = FALSE]
     lower <- t(chol(base + diag(1e-10 * mean(diag(base)), sum(line))))
-    white <- forwardsolve(lower, t(x[, line, drop = FALSE]))
+    white <- forwardsolve(lower, t(take_columns(x, line)))
     least <- eigen(tcross(white), TRUE)
     v <- backsolve(t(lower), least$vectors[, sum(line)])
     rest <- task$straight - product(task$design,
-                                    task$partial$a[, line, drop = FALSE])
+                                    take_columns(task$partial$a, line))
     p_linear <- by_chance(least$values[sum(line)], diag(1))
     linear <- least$values[sum(line)] *
-      left(sum(product(x[, line, drop = FALSE], as.matrix(v))^2),
+      left(sum(product(take_columns(x, line), as.matrix(v))^2),
            sum(task$weights * product(rest, as.matrix(v))^2))
   }
   data.frame(F = ratio * left(explained, all), F_linear = linear, df = df,
@@ -257,11 +257,11 @@ weak_system <- function(task, moments) {
   root <- action_root(task, moments, "d")
   x <- root$times(m$with)
   of <- seq_len(n)
-  fit <- qr.coef(qr(m$design[, -1L, drop = FALSE]), m$design[, 1L])
+  fit <- qr.coef(qr(take_columns(m$design, -1L)), m$design[, 1L])
   fit[is.na(fit)] <- 0
   contrast <- c(1, -fit)
-  a <- x[, of, drop = FALSE]
-  t <- drop(product(x[, -of, drop = FALSE], as.matrix(contrast)))
+  a <- take_columns(x, of)
+  t <- drop(product(take_columns(x, -of), as.matrix(contrast)))
   share <- task$correct * length(task$y) / moments$n
   units <- ifelse(is_linear_column(task, n),
                   sqrt(min(task$linear, unpenalized * task$unit)), 1)
@@ -325,13 +325,13 @@ weak_errors <- function(task, whole, system, theta, mu) {
   less <- contrast(under) / unit
   root <- action_root(task, whole, "d")
   alone <- is.null(task$clusters)
-  inverse <- chol2inv(chol(whole$d$design[, -1L, drop = FALSE]))
+  inverse <- chol2inv(chol(take_columns(whole$d$design, -1L)))
   # Of DZ what y~ has lost to C.
-  lost <- product(inverse, t(whole$d$own$with[, -1L, drop = FALSE]))
+  lost <- product(inverse, t(take_columns(whole$d$own$with, -1L)))
   sums <- over_rows(task, root, seq_along(task$y), \(z, t, x, own, i) {
     both <- cbind(z, t)
     e <- drop(product(both, less))
-    c <- t[, -1L, drop = FALSE]
+    c <- take_columns(t, -1L)
     moved <- own(z) - product(c, lost)
     scores <- cbind(c, cross(x, system$x) - task$correct * moved)
     scores <- e * scores

@@ -14,7 +14,7 @@ coef.kme <- function(object, ...) {
 # NA where it is more than that.
 weights_or_na <- function(object) {
   weights <- weights_on(object, object$sample)
-  if (is.null(weights)) NA_real_ else weights
+  weights %||% NA_real_
 }
 
 #' @rdname kme

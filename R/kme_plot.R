@@ -93,7 +93,7 @@ selection_window <- function(object) {
     return(list(x = range(curve[[1L]]),
                 y = range(curve$score, object$reference)))
   }
-  base <- if (is.null(object$reference)) curve$score[1L] else object$reference
+  base <- object$reference %||% curve$score[1L]
   gain <- base - object$minimum
   if (gain <= 1e-8 * abs(base)) {
     y <- range(curve$score, base)
@@ -174,7 +174,7 @@ picture_bars <- function(height, names, title, ylab) {
                    col = "#56B4E9", border = NA, main = TRUE),
          across_layer(h = 0, col = "black", lty = 1)),
     height, xlim = range(0.4, at + 0.6), ylim = range(0, 1.03 * height),
-    ticks = list(at = at, labels = if (is.null(names)) format(at) else names)
+    ticks = list(at = at, labels = names %||% format(at))
   )
 }
 
@@ -308,7 +308,7 @@ kernel_axes <- function(sample) {
   s <- centered_spectrum(list(sample = part, n = part$n, at = rows,
                               norm2 = mean(rows)), 2L)
   values <- c(s$values, 0, 0)[1:2]
-  scores <- cbind(s$vectors, 0, 0)[, 1:2, drop = FALSE] *
+  scores <- take_columns(cbind(s$vectors, 0, 0), 1:2) *
     rep(sqrt(values), each = part$n)
   colnames(scores) <- c("PC1", "PC2")
   list(scores = scores, shown = shown, values = values, total = s$total)

@@ -33,7 +33,7 @@ shared_products <- function(candidates, sample, fold, weighted) {
     for (f in seq_len(count)) {
       v <- matrix(values[, , f], n)
       inner[weighted, weighted, f] <- crossprod(matrix(weights[, , f], n), v)
-      at[weighted, fold == f] <- t(v[fold == f, , drop = FALSE])
+      at[weighted, fold == f] <- t(take_rows(v, fold == f))
     }
   }
   if (!all(weighted)) {
@@ -60,7 +60,7 @@ refitted_products <- function(candidates, sample, fold) {
   for (f in seq_len(max(fold))) {
     out <- which(fold == f)
     kept <- sample_take(sample, -out)
-    new <- new_points(sample$x[out, , drop = FALSE])
+    new <- new_points(take_rows(sample$x, out))
     parts <- all_parts(candidates, kept)
     inner[, , f] <- inner_pairs(parts, sample$kernel)
     at[, out] <- t(vapply(parts, \(one) {

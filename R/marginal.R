@@ -424,7 +424,7 @@ marginal_bags <- function(sample, sizes, noise, new = NULL) {
 # The embedding of each bag, a list of one part.
 marginal_parts <- function(x, kernel, sizes, noise) {
   Map(\(rows, b) {
-    points <- points_sample(x[rows, , drop = FALSE], kernel)
+    points <- points_sample(take_rows(x, rows), kernel)
     e <- noise[, b]
     list(list(sample = points, weights = rep(1 / points$n, points$n),
               noise = if (!is_linear(kernel) && any(e > 0)) e))

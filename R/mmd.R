@@ -424,7 +424,7 @@ read_samples <- function(pooled, options) {
     if (is.character(bandwidths)) bandwidths <- fuse_bandwidths(sample$x)
     sample$kernel$bandwidth <- bandwidths
   }
-  order <- if (is.null(pooled$order)) seq_along(pooled$groups) else pooled$order
+  order <- pooled$order %||% seq_along(pooled$groups)
   list(sample = sample, groups = pooled$groups, sizes = sizes, order = order,
        bandwidths = bandwidths, origin = pooled[c("label", "order", "name")])
 }
@@ -445,7 +445,7 @@ fuse_most_points <- 2000
 # Ten bandwidths between half the 5% and twice the 95% quantile of distances.
 fuse_bandwidths <- function(x) {
   if (nrow(x) > fuse_most_points) {
-    x <- x[sample.int(nrow(x), fuse_most_points), , drop = FALSE]
+    x <- take_rows(x, sample.int(nrow(x), fuse_most_points))
   }
   ends <- quantile(stats::dist(x), c(0.05, 0.95), names = FALSE)
   check_result(ends, "a distance")
@@ -661,7 +661,7 @@ fit_values.mmd_test <- function(x, newdata = NULL) {
   if (length(x$sizes) == 2L && is.null(x$arguments$bandwidths)) {
     added$.witness <- witness_values(x, 1:2)$at_points()
   }
-  added[data_order(x), , drop = FALSE]
+  take_rows(added, data_order(x))
 }
 
 fit_sample_of.mmd_test <- \(x) sample_take(x$sample, data_order(x))
@@ -719,7 +719,7 @@ repool.kernmean_sample <- function(sample, test, changes, data, rekernel) {
   if (length(data)) {
     points <- sample_raw(sample)
     samples <- lapply(split(seq_len(sample$n), test$groups), \(rows) {
-      points[rows, , drop = FALSE]
+      take_rows(points, rows)
     })
     samples[data] <- changes[data]
     label <- new_label(origin$label, attr(changes, "call"), data)

@@ -6,10 +6,8 @@
 # filter_statistics(), and of views, see sample_views(); plain: the statistic of
 # order 0.
 filtered_statistics <- function(samples, options, scheme, height) {
-  if (is.null(options$filter)) {
-    options$filter <- list(name = "none", order = 0L, factors = 1)
-  }
-  filter <- options$filter
+  filter <- options$filter %||% list(name = "none", order = 0L, factors = 1)
+  options$filter <- filter
   check_factors(samples$sample, filter$factors)
   if (filter$name != "none") check_definite(samples$sample$kernel)
   units <- mmd_units(samples, scheme)
@@ -137,13 +135,13 @@ filtered_sources <- function(samples, units, filter, labels, sums, sums_of,
 # The logarithms of what each group has, less that of the first.
 log_differences <- function(values) {
   logs <- log(pmax(values, .Machine$double.xmin))
-  logs[, -1L, drop = FALSE] - logs[, 1L]
+  take_columns(logs, -1L) - logs[, 1L]
 }
 
 # (w - mean)' V^+ (w - mean) for each labeling's numbers w, the rows, with mean
 # and covariance V over the draws.
 labeled_form <- function(w, complete, transform = identity) {
-  used <- if (complete) w[-1L, , drop = FALSE] else w
+  used <- if (complete) take_rows(w, -1L) else w
   mean <- colMeans(used)
   axes <- eigen(crossprod(used - rep(mean, each = nrow(used))) / nrow(used),
                 symmetric = TRUE)
@@ -175,16 +173,16 @@ profile_statistics <- function(centered, units, labels, sizes, least,
   inside <- spectra(FALSE)
   sides <- if (groups == 2L) list(inside, spectra(TRUE)) else {
     lapply(seq_len(groups), \(g) {
-      inside[, seq(g, ncol(inside), groups), drop = FALSE]
+      take_columns(inside, seq(g, ncol(inside), groups))
     })
   }
   n <- sum(sizes[1L, ])
   used <- if (complete) -1L else seq_len(nrow(sizes))
   one <- \(logs, g, h, standardized, rounding) {
     e <- logs[[g]] - logs[[h]]
-    e2 <- (e - rowMeans(e[, used, drop = FALSE]))^2
+    e2 <- (e - rowMeans(take_columns(e, used)))^2
     if (standardized) {
-      means <- rowMeans(e2[, used, drop = FALSE])
+      means <- rowMeans(take_columns(e2, used))
       e2 <- e2 / ifelse(means > rounding, means, Inf)
     }
     colSums(e2) * if (groups == 2L) 1 else sizes[, g] * sizes[, h] / n^2
@@ -207,7 +205,7 @@ profile_statistics <- function(centered, units, labels, sizes, least,
 spectra_frame <- function(sides) {
   do.call(rbind, lapply(seq_along(sides), \(g) {
     values <- sides[[g]]
-    band <- apply(values[, -1L, drop = FALSE], 1L, quantile, c(0.05, 0.95))
+    band <- apply(take_columns(values, -1L), 1L, quantile, c(0.05, 0.95))
     data.frame(group = g, axis = seq_len(nrow(values)), value = values[, 1L],
                low = band[1L, ], high = band[2L, ])
   }))
@@ -234,7 +232,7 @@ one_sided_statistics <- function(sample, centered, units, ratios, labels) {
   first <- do.call(rbind, lapply(labels, \(chunk) {
     .Call(C_r_subset_sums, chunk$subsets, chunk$count, diag(sum(units$sizes)))
   })) == 1
-  if (!is.null(units$unit)) first <- first[, units$unit, drop = FALSE]
+  if (!is.null(units$unit)) first <- take_columns(first, units$unit)
   lapply(stats::setNames(c(TRUE, FALSE), one_sided), \(side) {
     drawn <- vapply(seq_len(nrow(first)), \(b) {
       one_sided_values(centered$k, which(first[b, ] == side), taus)
@@ -285,7 +283,7 @@ root_source <- function(samples, units, root, order) {
   }
   features <- if (squared) {
     vapply(split(seq_along(units$unit), units$unit), \(rows) {
-      as.vector(cross(root[rows, , drop = FALSE]))
+      as.vector(cross(take_rows(root, rows)))
     }, numeric(ncol(root)^2))
   } else {
     t(rowsum(root, units$unit))
@@ -391,7 +389,7 @@ centered_view <- function(sample, blocks) {
 center_blocks <- function(x, blocks) {
   blocks <- number_codes(blocks)
   means <- rowsum(x, blocks, reorder = FALSE) / tabulate(blocks)
-  r <- x - means[blocks, , drop = FALSE]
+  r <- x - take_rows(means, blocks)
   r[abs(r) <= 8 * .Machine$double.eps * max(abs(x))] <- 0
   r
 }
@@ -440,7 +438,7 @@ filtered_witness <- function(test, w) {
       side <- match(row$order, one_sided)
       # A^(-1) between inner products with the axes times roots of n l.
       resolve <- if (is.na(side)) diag(gain, length(l)) else {
-        own <- u[as.integer(test$groups) == side, , drop = FALSE]
+        own <- take_rows(u, as.integer(test$groups) == side)
         scales <- rep(sample$n * l / nrow(own), each = length(l))
         solve(cross(own) * scales + diag(row$ratio * l[1L], length(l)))
       }

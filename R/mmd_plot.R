@@ -85,7 +85,7 @@ picture_witness <- function(test, first, second, n,
   several <- length(test$sizes) > 2L
   side <- replace(integer(length(test$sizes)), first, 1L)
   witness <- witness_values(test, replace(side, second, 2L))
-  denser <- paste(sides, if (is.null(witness$what)) "denser" else witness$what)
+  denser <- paste(sides, witness$what %||% "denser")
   title <- paste0("Witness function", if (several) {
     paste0(": ", paste(sides, collapse = " against "))
   }, witness_words(test))
@@ -99,7 +99,7 @@ picture_witness <- function(test, first, second, n,
   if (d > 2L) {
     return(witness_columns(sample, witness, denser, title))
   }
-  x <- sample_raw(sample)[witness$shown, , drop = FALSE]
+  x <- take_rows(sample_raw(sample), witness$shown)
   draw <- if (d == 1L) witness_curve else witness_surface
   draw(x, \(z) witness$at(raw_points(sample, z)), witness$group, denser, n,
        title)
@@ -168,8 +168,8 @@ witness_columns <- function(sample, witness, denser, title) {
   kept <- evenly(length(witness$shown), most_points_drawn)
   rows <- witness$shown[kept]
   group <- witness$group[kept]
-  x <- named_frame(sample_raw(sample)[rows, , drop = FALSE])
-  value <- unname(witness$at(new_points(sample$x[rows, , drop = FALSE])))
+  x <- named_frame(take_rows(sample_raw(sample), rows))
+  value <- unname(witness$at(new_points(take_rows(sample$x, rows))))
   curves <- lapply(x, stats::lowess, value, iter = 0)
   share <- vapply(curves, \(curve) stats::var(curve$y), 1) /
     max(stats::var(value), .Machine$double.xmin)

@@ -214,7 +214,7 @@ row_spectrum <- function(parts, features) {
   kept <- pairs$values > max(vapply(parts, covariance_rounding, 1))
   values <- pairs$values[kept]
   vectors <- product(features - rep(at, each = nrow(features)),
-                     pairs$vectors[, kept, drop = FALSE])
+                     take_columns(pairs$vectors, kept))
   list(values = values, left = 0,
        vectors = vectors / rep(sqrt(nrow(features) * values),
                                each = nrow(features)))

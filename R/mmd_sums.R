@@ -124,14 +124,14 @@ in_label_chunks <- function(units, scheme, pairs, progress, use) {
   groups <- length(units$sizes)
   sets <- diag(groups) == 1
   if (groups == 2L) {
-    sets <- sets[1L, , drop = FALSE]
+    sets <- take_rows(sets, 1L)
   } else if (pairs) {
     sets <- rbind(sets, utils::combn(groups, 2L, \(p) seq_len(groups) %in% p) |>
                     t())
   }
   step <- max(32L, sets_at_once %/% nrow(sets))
   in_chunks(scheme$B, step, progress, \(start, count) {
-    permutations <- scheme$matrix[, start + seq_len(count), drop = FALSE]
+    permutations <- take_columns(scheme$matrix, start + seq_len(count))
     if (!is.null(permutations)) storage.mode(permutations) <- "integer"
     observed <- start == 0L
     use(list(
@@ -166,8 +166,7 @@ gather_sums <- function(source, parts) {
   }
   check_result(list(bind("forms", 1L), colSums(source$rows),
                     colSums(source$diagonal)), "a sum of kernel values")
-  moments <- if (is.null(source$moments)) parts[[1L]]$moments else
-    source$moments
+  moments <- source$moments %||% parts[[1L]]$moments
   weights <- if (!is.null(source$weights)) {
     by_group(bind("weights", 1L), sum(source$points), groups)
   }
@@ -190,7 +189,7 @@ gather_sums <- function(source, parts) {
 # sums over the groups.
 by_group <- function(sums, whole, groups) {
   if (groups == 2L) cbind(sums, whole - sums) else
-    sums[, seq_len(groups), drop = FALSE]
+    take_columns(sums, seq_len(groups))
 }
 
 # From forms over sets to sums within and between groups.
@@ -201,12 +200,12 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
     return(list(within = cbind(forms, total - rows - cross), cross = cross,
                 trace = trace))
   }
-  within <- forms[, seq_len(groups), drop = FALSE]
+  within <- take_columns(forms, seq_len(groups))
   cross <- if (ncol(forms) == groups) {
     matrix((total - rowSums(within)) / 2)
   } else {
     each <- utils::combn(groups, 2L)
-    (forms[, -seq_len(groups), drop = FALSE] - within[, each[1L, ]] -
+    (take_columns(forms, -seq_len(groups)) - within[, each[1L, ]] -
        within[, each[2L, ]]) / 2
   }
   list(within = within, cross = cross, trace = trace)
@@ -250,7 +249,7 @@ sums_statistics <- function(samples, options, scheme, estimator) {
 # The sums of the observed labeling.
 observed_sums <- function(sums) {
   lapply(sums[c("within", "cross", "trace", "sizes")], \(a) {
-    a[1L, , drop = FALSE]
+    take_rows(a, 1L)
   })
 }
 
@@ -260,9 +259,9 @@ pair_statistics <- function(sums, of) {
   each <- utils::combn(ncol(sums$within), 2L)
   vapply(seq_len(ncol(each)), \(p) {
     two <- lapply(sums[c("within", "trace", "sizes")], \(a) {
-      a[, each[, p], drop = FALSE]
+      take_columns(a, each[, p])
     })
-    of(c(two, list(cross = sums$cross[, p, drop = FALSE])))
+    of(c(two, list(cross = take_columns(sums$cross, p))))
   }, numeric(1))
 }
 
@@ -348,7 +347,7 @@ mean_statistics <- function(samples, options, scheme, estimator) {
     without_gram(samples$sample)
   }
   # The points of the units that an order gives to each group.
-  units <- if (is.null(scheme$clusters)) seq_len(sample$n) else scheme$clusters
+  units <- scheme$clusters %||% seq_len(sample$n)
   members <- split(seq_len(sample$n), units)
   group <- rep(seq_along(scheme$sizes), scheme$sizes)
   sums <- \(order) {

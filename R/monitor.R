@@ -193,7 +193,7 @@ kme_monitor <- function(x, y = NULL, ..., reference = NULL, alpha = 0.05,
     reference = length(kept), claims = 0L, functionals = functionals,
     path = list(n = c(0, 0), sum = matrix(0, landmarks$rank, 2L)),
     repeated = !is.null(asked$horizon), directions = asked$directions,
-    limit = if (is.null(asked$horizon)) 1 / asked$alpha else asked$horizon
+    limit = asked$horizon %||% (1 / asked$alpha)
   ))
   for (day in kept) monitor$days <- add_day(monitor$days, read_day(x, day))
   if (length(kept)) warn_reference(monitor)
@@ -329,7 +329,7 @@ judge_ranks <- function(monitor, day) {
   least <- scores[, t] - 1e-9 * abs(scores[, t])
   ranks <- as.integer(rowSums(scores >= least))
   kept <- setdiff(which(scored$kept > 0L), t)
-  before <- values[, kept, drop = FALSE]
+  before <- take_columns(values, kept)
   usual <- cbind(values[, t], apply(before, 1L, stats::median))
   add_judged(
     monitor, day, \(k) .Call(C_r_rank_bets, ranks, t, k),
@@ -413,7 +413,7 @@ restart_monitor <- function(monitor) {
     count <- if (any(last$alarm)) match(last$since[nrow(last)], each$day) - 1L
       else nrow(each)
     monitor$days$each <- each[seq_len(count), ]
-    monitor$days$means <- monitor$days$means[, seq_len(count), drop = FALSE]
+    monitor$days$means <- take_columns(monitor$days$means, seq_len(count))
     monitor$reference <- count
   }
   begin_claim(monitor)
@@ -507,7 +507,7 @@ summary.kme_monitor <- function(object, day = NULL, ...) {
 # What the functionals are on a day, largest z first.
 moved_columns <- function(x, day) {
   rows <- fit_rows(x)
-  if (is.null(day)) day <- rows$day[nrow(rows)]
+  day <- day %||% rows$day[nrow(rows)]
   day <- take(as.character(day), choice(rows$day), "day")
   table <- x$functionals$table
   if (!nrow(table)) {

@@ -265,7 +265,7 @@ warn_coarse <- function(pairs, asked) {
     # Two groups that are as large in each block can be exchanged.
     least <- pmax(least, vapply(pairs$units, \(units) {
       group <- rep(1:2, units$sizes)
-      blocks <- if (is.null(units$blocks)) 0 * group else units$blocks
+      blocks <- units$blocks %||% (0 * group)
       (1 + all(rowsum(2 * group - 3, blocks) == 0)) /
         count_labelings(group, blocks)
     }, 1))
@@ -331,7 +331,7 @@ shared_draws <- function(pairs, asked) {
                what = "the permutations")
   step <- max(1L, as.integer(most_shared / 16 / n))
   do.call(cbind, in_chunks(B, step, FALSE, \(start, count) {
-    draw_permutations(sizes, count)[seq_len(kept), , drop = FALSE]
+    take_rows(draw_permutations(sizes, count), seq_len(kept))
   }))
 }
 
@@ -392,7 +392,7 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
   m <- min(pairs$m[1L], pairs$n[1L])
   # Places in the pair: those of the smaller sample as observed, then as drawn.
   observed <- seq_len(m) + if (pairs$m[1L] == m) 0L else n - m
-  places <- cbind(observed, drawn[seq_len(m), , drop = FALSE])
+  places <- cbind(observed, take_rows(drawn, seq_len(m)))
   rows <- lapply(seq_len(nrow(pairs)), \(i) pair_rows(settled, pairs[i, ]))
   mixed <- colSums(matrix(places %in% places[, 1L], m)) > 0
   members <- c(lapply(rows, `[`, places[, mixed]),
@@ -406,7 +406,7 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
   vapply(seq_along(rows), \(i) {
     r <- rowSums(sums$rows[rows[[i]], c(pairs$first[i], pairs$second[i])])
     diagonal <- sums$diagonal[rows[[i]]]
-    blocks <- block_sums(within[, i, drop = FALSE], over(r), over(diagonal),
+    blocks <- block_sums(take_columns(within, i), over(r), over(diagonal),
                          sum(r), sum(diagonal), 2L)
     blocks$sizes <- matrix(as.double(c(m, n - m)), ncol(places), 2L,
                            byrow = TRUE)
@@ -505,7 +505,7 @@ as.matrix.mmd_pairwise <- function(x, what = "distance", ...) {
   values <- matrix(if (startsWith(what, "p")) NA_real_ else 0, length(labels),
                    length(labels), dimnames = list(labels, labels))
   at <- cbind(match(x$table$group1, labels), match(x$table$group2, labels))
-  values[at] <- values[at[, 2:1, drop = FALSE]] <- x$table[[what]]
+  values[at] <- values[take_columns(at, 2:1)] <- x$table[[what]]
   values
 }
 
@@ -560,7 +560,7 @@ picture_pairs <- function(x) {
     "Distances of groups", "", "",
     c(
       list(new_layer("image", x = at, y = at,
-                     z = shown[, rev(at), drop = FALSE],
+                     z = take_columns(shown, rev(at)),
                      zlim = fill$limits, col = fill$colors, main = TRUE)),
       p_marks(as.matrix(x, "p.adjusted")[cells], count, x = cells[, 1L],
               y = count + 1L - cells[, 2L],

@@ -162,7 +162,7 @@ pca_components.kernmean_sample <- function(sample, centered, ncomp,
   rank <- if (known) sum(positive) else NA_integer_
   if (known) warn_components(ncomp, rank, "the centered Gram matrix")
   s$values <- s$values[positive]
-  s$vectors <- s$vectors[, positive, drop = FALSE]
+  s$vectors <- take_columns(s$vectors, positive)
   components <- if (weighted) weighted_components else plain_components
   c(components(centered, s, ncomp, covariance), rank = rank)
 }
@@ -293,10 +293,10 @@ predict.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...) {
   check_dots(...)
   kept <- leading_components(ncomp, ncol(object$vectors))
   if (is.null(newdata)) {
-    return(sample_scores(object)[, kept, drop = FALSE])
+    return(take_columns(sample_scores(object), kept))
   }
   new <- sample_newdata(object$sample, newdata, object$terms)
-  centered_apply(object, new, object$vectors[, kept, drop = FALSE])$scores
+  centered_apply(object, new, take_columns(object$vectors, kept))$scores
 }
 
 # The scores of the sample, which a sketch does not have.
@@ -376,13 +376,13 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
   kept <- leading_components(ncomp, ncol(object$vectors))
   if (missing(newdata)) {
     check_no_diagonal(diagonal)
-    scores <- sample_scores(object)[, kept, drop = FALSE]
+    scores <- take_columns(sample_scores(object), kept)
     square <- centered_diagonal(object)
   } else {
     new <- sample_newdata(object$sample, newdata, object$terms)
     diagonal <- new_diagonal(object$sample, new, diagonal)
     applied <- centered_apply(object, new,
-                              object$vectors[, kept, drop = FALSE])
+                              take_columns(object$vectors, kept))
     square <- diagonal - 2 * applied$mean_at + object$norm2
     if (any(square < -1e-8 * max(diagonal, object$norm2))) {
       stop_input(
@@ -476,7 +476,7 @@ preimage.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...,
   size <- max(1, floor(2^21 / nrow(sites$x)))
   failed <- 0
   for (rows in row_panels(seq_len(nrow(scores)), size)) {
-    points <- fixed_points(object, sites, scores[rows, , drop = FALSE], tol,
+    points <- fixed_points(object, sites, take_rows(scores, rows), tol,
                            maxit)
     z[rows, ] <- points$z
     failed <- failed + points$failed
@@ -522,11 +522,11 @@ fixed_points <- function(object, sites, scores, tol, maxit) {
   sampled <- seq_len(object$sample$n)
   kept <- seq_len(ncol(scores))
   theta <- rep_len(object$kernel$bandwidth, ncol(sites$x))
-  v <- object$vectors[, kept, drop = FALSE]
+  v <- take_columns(object$vectors, kept)
   site_scores <- if (is.null(object$scores)) {
     centered_apply(object, own_points(object$sample), v)$scores
   } else {
-    object$scores[, kept, drop = FALSE]
+    take_columns(object$scores, kept)
   }
   weights <- outer(1 - drop(scores %*% center_mass(object, v)), sites$weights)
   weights[, sampled] <- weights[, sampled] + tcross(scores, v)
@@ -534,14 +534,14 @@ fixed_points <- function(object, sites, scores, tol, maxit) {
   value <- tcross(scores, site_scores) +
     rep(object$at, each = nrow(scores))
   best <- max.col(value, "first")
-  z <- sites$x[best, , drop = FALSE]
+  z <- take_rows(sites$x, best)
   tries <- rep(1L, nrow(z))
   active <- seq_len(nrow(z))
   failed <- 0
   for (iteration in seq_len(maxit)) {
-    at <- z[active, , drop = FALSE]
+    at <- take_rows(z, active)
     k <- fold_store(object$kernel, at, sites$x) *
-      weights[active, , drop = FALSE]
+      take_rows(weights, active)
     below <- rowSums(k)
     moved <- product(k, sites$x) / below
     good <- below > 0
@@ -578,7 +578,7 @@ fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
   comps <- if (is.null(comps)) seq_len(min(2L, length(known))) else
     check_pick(comps, known, "comps", 1:2)
   scores <- predict(object, newdata)
-  picture <- picture_scores(pca_title(object), scores[, comps, drop = FALSE],
+  picture <- picture_scores(pca_title(object), take_columns(scores, comps),
                             groups, component_labels(object)[comps], name,
                             labels)
   if (all(1:2 %in% comps) && is.null(newdata)) {
@@ -615,10 +615,10 @@ add_arrows <- function(picture, object, comps) {
   attr(picture$value, "correlations") <- r
   seen <- unlist(lapply(kernel_parts(object$kernel), `[[`, "at"))
   if (length(seen)) r[-seen, ] <- 0
-  r <- utils::head(r[order(-rowSums(r^2)), , drop = FALSE], 10L)
+  r <- utils::head(take_rows(r, order(-rowSums(r^2))), 10L)
   limits <- picture_limits(picture$layers)
   size <- min(vapply(1:2, \(j) max(abs(limits[[j]])) / max(abs(r[, j])), 1))
-  tips <- 0.8 * size * r[rowSums(r^2) > 1e-4, , drop = FALSE]
+  tips <- 0.8 * size * take_rows(r, rowSums(r^2) > 1e-4)
   zero <- numeric(nrow(tips))
   picture$layers <- c(picture$layers, list(
     new_layer("arrows", x0 = zero, y0 = zero, x1 = tips[, 1L], y1 = tips[, 2L],
@@ -661,7 +661,7 @@ screeplot.kme_pca <- function(x, npcs = NULL, ...) {
 # npcs: NULL for ten, if there are so many.
 picture_scree <- function(object, npcs) {
   p <- length(object$values)
-  shown <- leading_components(if (is.null(npcs)) min(10L, p) else npcs, p,
+  shown <- leading_components(npcs %||% min(10L, p), p,
                               "npcs")
   names <- colnames(object$vectors)[shown]
   picture_bars(stats::setNames(object$values[shown], names), names,

@@ -259,7 +259,7 @@ change_request <- function(stored, changes) {
     new <- intersect(broken, names(changes))
     values[setdiff(broken, new)] <- NULL
     condition <- rule$condition
-    by <- if (is.null(names(condition))) condition else names(condition)
+    by <- names(condition) %||% condition
     if (length(new) && is.character(condition) && !by %in% names(changes)) {
       values[by] <- NULL
     }
@@ -281,7 +281,7 @@ check_changes <- function(changes) {
   }
 }
 
-names2 <- \(x) if (is.null(names(x))) character(length(x)) else names(x)
+names2 <- \(x) names(x) %||% character(length(x))
 
 # An argument of the function that asks, which it cannot do without.
 check_given <- function(x) {
@@ -608,7 +608,7 @@ check_newdata <- function(newdata, x, name = "newdata",
       stop_input("'", name, "' must have the columns of ", of, "; missing: ",
                  quoted(missing))
     }
-    if (!identical(columns, wanted)) newdata <- newdata[, wanted, drop = FALSE]
+    if (!identical(columns, wanted)) newdata <- take_columns(newdata, wanted)
   } else if (is.null(dim(newdata)) && ncol(x) > 1L) {
     stop_input(
       "'", name, "' must be a matrix or data frame with ", ncol(x),

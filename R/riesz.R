@@ -19,10 +19,10 @@
 # raw: from coefficients of the axes to those of h and of f.
 riesz_system <- function(p) {
   n <- nrow(p$f)
-  if (is.null(p$y)) p$y <- numeric(n)
+  p$y <- p$y %||% numeric(n)
   found <- qr(p$h * sqrt(p$omega), tol = 1e-7)
   kept <- sort(found$pivot[seq_len(found$rank)])
-  h <- p$h[, kept, drop = FALSE]
+  h <- take_columns(p$h, kept)
   white <- solve(chol(cross(h, h * p$omega) / n))
   h <- product(h, white)
   gamma <- cross(h, p$f * p$omega) / n
@@ -69,7 +69,7 @@ riesz_values <- function(s, ridges) {
   # Of a target that is no sample each row has its own, of no weight, so that it
   # stays as it is when the row is left out.
   if (s$fixed) {
-    s$b <- s$b[rep(1L, n), , drop = FALSE]
+    s$b <- take_rows(s$b, rep(1L, n))
     s$upsilon <- numeric(n)
     s$pair <- seq_len(n)
     s$unit_m <- s$unit
@@ -90,7 +90,7 @@ leave_rows <- function(s, inverse, values) {
   left[left < 1e-10] <- Inf
   across <- 0 * values$alpha
   across[with, ] <- product(
-    s$z[with, , drop = FALSE] * s$b[of, , drop = FALSE], inverse
+    take_rows(s$z, with) * take_rows(s$b, of), inverse
   )
   lost <- numeric(nrow(s$z))
   lost[with] <- s$share[of]
@@ -117,12 +117,12 @@ leave_units <- function(s, inverse, values) {
   for (u in seq_along(units)) {
     i <- source[[u]]
     j <- functional[[u]]
-    z <- s$z[i, , drop = FALSE]
-    b <- s$b[j, , drop = FALSE]
+    z <- take_rows(s$z, i)
+    b <- take_rows(s$b, j)
     own <- inverse * drop(cross(b, as.matrix(s$share[j])))
     found <- without_unit(z, z * s$omega[i], inverse, list(
-      values$alpha[i, , drop = FALSE] - product(z, own),
-      values$residuals[i, , drop = FALSE]
+      take_rows(values$alpha, i) - product(z, own),
+      take_rows(values$residuals, i)
     ))
     moved <- lapply(found, \(x) {
       product(b, inverse * cross(z, s$omega[i] * x))
@@ -202,7 +202,7 @@ choose_ridges <- function(s, lambda, mu) {
 riesz_estimate <- function(p, lambda, mu, folds = FALSE) {
   s <- riesz_system(p)
   ridges <- choose_ridges(s, lambda, mu)
-  if (is.null(ridges$mu)) ridges$mu <- ridges$lambda
+  ridges$mu <- ridges$mu %||% ridges$lambda
   by_lambda <- drop(axis_inverses(s, ridges$lambda))
   by_mu <- drop(axis_inverses(s, ridges$mu))
   at <- \(coefficients) drop(product(s$z, as.matrix(coefficients * s$target)))
@@ -281,7 +281,7 @@ positive_part <- function(s, lambda, theta) {
   for (step in seq_len(most_newton_steps)) {
     on <- values(theta) > 0
     if (identical(on, before)) break
-    z <- s$z[on, , drop = FALSE]
+    z <- take_rows(s$z, on)
     full <- solve(cross(z, z * s$omega[on]) / n +
                     diag(ridge + small, length(theta)),
                   s$target + small * theta)

@@ -33,7 +33,7 @@ riesz_sample <- function(x, kernel, scale, pool = NULL) {
   own <- is.null(kernel)
   if (own) {
     kernel <- kernel_rbf()
-    if (is.null(scale)) scale <- TRUE
+    scale <- scale %||% TRUE
   }
   check_definite(kernel)
   sample <- fit_sample(pooled, kernel, scale)
@@ -64,7 +64,7 @@ warn_skewed <- function(x) {
 free_columns <- function(space, z) {
   z <- unname(z)
   cbind(rep(1, nrow(z)), if (space$means) z, if (space$means && space$dose) {
-    z[, 1L] * z[, -1L, drop = FALSE]
+    z[, 1L] * take_columns(z, -1L)
   })
 }
 
@@ -118,9 +118,9 @@ feature_slopes <- function(map, sample, z, along) {
     waves <- sin(product(cbind(unname(z), 1), rbind(map$omega, map$offset)))
     return(-sqrt(2 / map$r) * waves * rep(turned, each = nrow(z)))
   }
-  section_features(map, section_slopes(sample$kernel, z, sample$x[
-    map$centers, , drop = FALSE
-  ], along))
+  section_features(map, section_slopes(
+    sample$kernel, z, take_rows(sample$x, map$centers), along
+  ))
 }
 
 check_slopes <- function(kernel) {

@@ -190,7 +190,7 @@ tried_kernels <- function(kernel, bandwidth, word, factors) {
   }
   ruled <- identical(bandwidth, word)
   values <- if (ruled) factors * kernel$bandwidth else bandwidth
-  if (is.null(kernel$rule)) kernel$rule <- "that given"
+  kernel$rule <- kernel$rule %||% "that given"
   lapply(seq_along(values), \(i) {
     end <- if (values[i] == min(values)) {
       ", the smallest tried"

@@ -92,7 +92,7 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   if (n < 3L) {
     stop_input("'K' must have at least 3 rows, not ", n)
   }
-  p <- if (is.null(asked$p)) n - 1 else asked$p
+  p <- asked$p %||% (n - 1)
   check_memory(n, n, "use fewer rows", copies = if (centered) 4 else 5)
   scale <- max(abs(g$K))
   centering <- list(at = 0, norm2 = 0)

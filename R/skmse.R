@@ -86,7 +86,7 @@ est_fit.est_skmse <- function(estimator, sample) {
   warn_own_target(estimator, sample)
   target <- check_target(estimator$target, sample_support(sample))
   plain <- plain_weights(sample)
-  if (is.null(target)) target <- list(at = 0, norm2 = 0)
+  target <- target %||% list(at = 0, norm2 = 0)
   at <- target$at
   cross <- sum(plain * at)
   norm2 <- target$norm2

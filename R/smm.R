@@ -153,7 +153,7 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   }
   grid <- list(cost = 10^(-1:3), nu = 0.1, epsilon = 0.1, ridge = NA_real_)
   grid <- grid[smm_types[[type]]$parameters]
-  grid <- expand.grid(Map(\(usual, value) if (is.null(value)) usual else value,
+  grid <- expand.grid(Map(\(usual, value) value %||% usual,
                           grid, asked[names(grid)]))
   choosing <- anyNA(grid) || nrow(grid) * length(plan$kernels) > 1L
   if (type == "novelty" || choosing && type != "ridge") {
@@ -386,7 +386,7 @@ search_machine <- function(plan, problem, grid, progress) {
   best <- choose_row(table, problem$type, plan$median)
   table$chosen <- seq_len(nrow(table)) == best
   table$factor <- table$bandwidth / one_number(plan$median)
-  par <- grid[1L, , drop = FALSE]
+  par <- take_rows(grid, 1L)
   of <- intersect(names(par), names(table))
   par[of] <- table[best, of]
   kept <- c("bandwidth", if (!anyNA(table$factor)) "factor", "cost", "nu",
@@ -630,7 +630,7 @@ score_machines <- function(g, problem, grid) {
     return(data.frame(ridge, score = score(ridge)))
   }
   losses <- vapply(seq_len(nrow(grid)), \(i) {
-    value <- left_out_values(g$K, problem, grid[i, , drop = FALSE])
+    value <- left_out_values(g$K, problem, take_rows(grid, i))
     switch(problem$type,
       classification = as.numeric(vote(value, levels(y)) != y),
       regression = (value[, 1L] - y)^2
@@ -652,7 +652,7 @@ left_out_values <- function(k, problem, par) {
 # Rows that f(out) has for the bags of each fold, in the order of the bags.
 by_folds <- function(folds, f) {
   parts <- split(seq_along(folds), folds)
-  do.call(rbind, lapply(unname(parts), f))[order(unlist(parts)), , drop = FALSE]
+  take_rows(do.call(rbind, lapply(unname(parts), f)), order(unlist(parts)))
 }
 
 # How far the nearest other bag is, in the median over bags, in units of the
@@ -674,7 +674,7 @@ choose_row <- function(table, type, median) {
     return(order(!near, if (any(near)) wide else table$score)[1L])
   }
   away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
-  last <- if (is.null(table$cost)) wide else table$cost
+  last <- table$cost %||% wide
   order(signif(table$score, 10L), signif(away, 10L), last)[1L]
 }
 
@@ -832,8 +832,8 @@ left_out_probability <- function(object, type) {
   object <- calibrate(object, type)
   values <- object$left_out
   by_folds(object$folds, \(out) {
-    sigmoids <- fit_sigmoids(values[-out, , drop = FALSE], object$y[-out])
-    class_probability(values[out, , drop = FALSE], sigmoids, object$levels)
+    sigmoids <- fit_sigmoids(take_rows(values, -out), object$y[-out])
+    class_probability(take_rows(values, out), sigmoids, object$levels)
   })
 }
 
@@ -927,7 +927,7 @@ fit_rows.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
     return(tried_of(x, "matrix"))
   }
   machines <- colnames(x$coefficients)
-  if (is.null(machines)) machines <- NA_character_
+  machines <- machines %||% NA_character_
   do.call(rbind, lapply(seq_along(machines), \(p) {
     alpha <- x$coefficients[, p]
     alpha <- alpha[alpha != 0]

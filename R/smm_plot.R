@@ -23,7 +23,7 @@ picture_of_bags <- function(object, title) {
   rings <- object$type != "ridge"
   support <- rownames(value) %in% object$support
   if (rings) value$support <- support
-  group <- if (is.null(value$y)) value$.fitted else value$y
+  group <- value$y %||% value$.fitted
   picture <- groups_picture(title, axes$scores, group,
                             component_labels(axes, colnames(axes$scores)),
                             value, name = "y")

@@ -110,10 +110,10 @@ open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
     values$null <- nulls[1L]
   # Where B is given it is the limit.
   values$enumerated <- if (is.null(values$B)) usual_labelings
-  if (is.null(values$B)) values$B <- if (is.list(values$filter)) 399L else 999L
+  values$B <- values$B %||% if (is.list(values$filter)) 399L else 999L
   values <- apply_rules(values, c(rules, test_rules),
                         c(attr(asked, "given"), set))
-  if (is.null(values$statistic)) values$statistic <- statistic
+  values$statistic <- values$statistic %||% statistic
   structure(values, given = attr(asked, "given"), door = attr(asked, "door"))
 }
 
@@ -188,7 +188,7 @@ named_bandwidth <- function(kernel) {
 
 # The sample whose average a settled estimator takes.
 settled_sample <- function(sample, settled) {
-  if (is.null(settled$sample)) sample else settled$sample
+  settled$sample %||% sample
 }
 
 # --- Permutations ------------------------------------------------------------
@@ -324,7 +324,7 @@ given_permutations <- function(permutations, sizes, B, order) {
                "permute::how() or a matrix with a permutation of 1, ..., ", n,
                " in each column, or in each row, not ", describe(permutations))
   }
-  if (rows) columns <- columns[order, , drop = FALSE]
+  if (rows) columns <- take_rows(columns, order)
   columns <- matrix(match(columns, order), n)
   # The units that each permutation moves to another group.
   group <- rep(seq_along(sizes), sizes)
@@ -383,7 +383,7 @@ all_labelings <- function(sizes, blocks = NULL) {
   for (units in in_blocks(length(groups), blocks)) {
     some <- arrangements(groups[units])
     each <- rep(seq_len(ncol(some)), each = ncol(labels))
-    labels <- labels[, rep(seq_len(ncol(labels)), ncol(some)), drop = FALSE]
+    labels <- take_columns(labels, rep(seq_len(ncol(labels)), ncol(some)))
     labels[units, ] <- some[, each]
   }
   apply(labels, 2L, order)
@@ -430,7 +430,7 @@ permuted_draws <- function(statistic, scheme, size, progress, moved = 1L) {
     statistic(if (is.null(scheme$matrix)) {
       draw_permutations(scheme$sizes, count * moved, scheme$blocks)
     } else {
-      scheme$matrix[, start * moved + seq_len(count * moved), drop = FALSE]
+      take_columns(scheme$matrix, start * moved + seq_len(count * moved))
     })
   }))
 }
@@ -468,9 +468,7 @@ tie_slack <- 1e-10
 # are of size `scale`; NULL where these have the size of the statistics, as the
 # norms of shrunk means do.
 permutation_p <- function(observed, replicates, scale, complete = FALSE) {
-  if (is.null(scale)) {
-    scale <- max(abs(c(observed, replicates)))
-  }
+  scale <- scale %||% max(abs(c(observed, replicates)))
   slack <- tie_slack * (abs(observed) + scale)
   extra <- if (complete) 0 else 1
   (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)

@@ -136,7 +136,7 @@ number_columns <- function(x) {
 }
 
 fit_frame.htest <- function(x) {
-  if (is.null(x$statistics)) fit_rows(x) else x$statistics
+  x$statistics %||% fit_rows(x)
 }
 
 # --- Plot --------------------------------------------------------------------

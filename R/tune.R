@@ -101,7 +101,7 @@ tune_grid <- function(values, losses, rule, wider = NULL, zero = 0) {
     length(shown) == 1L
   list(
     value = values[chosen], table = table,
-    scores = losses[, shown, drop = FALSE],
+    scores = take_columns(losses, shown),
     border = if (!flat && best %in% range(shown)) {
       if (best == shown[1L]) "smallest" else "largest"
     },

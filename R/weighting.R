@@ -277,7 +277,7 @@ riesz_space <- function(x, asked, dose = NULL, target = NULL) {
   kernel <- asked$kernel
   pool <- NULL
   if (inherits(target, "kme")) {
-    if (is.null(kernel)) kernel <- target$kernel
+    kernel <- kernel %||% target$kernel
   } else if (!is.null(target) && !is_mixture(target)) {
     pool <- covariate_columns(target, x, "target")
   }
@@ -304,9 +304,7 @@ arm_parts <- function(space, treat, estimand, focal = NULL, of = NULL) {
     focal <- take(as.character(focal), choice(levels), "focal")
   }
   target <- if (estimand == "ate") seq_along(treat) else which(treat == focal)
-  if (is.null(of)) {
-    of <- list(z = space$sample$x[target, , drop = FALSE], rows = target)
-  }
+  of <- of %||% list(z = take_rows(space$sample$x, target), rows = target)
   sources <- if (estimand == "ate") levels else setdiff(levels, focal)
   structure(lapply(stats::setNames(nm = sources), \(level) {
     rows <- which(treat == level)
@@ -362,7 +360,7 @@ independent_law <- function(space, weights) {
   z <- sample$x
   theta <- rep_len(sample$kernel$bandwidth, ncol(z))
   part <- \(j) {
-    fold_apply(kernel_rbf(1), z[, j, drop = FALSE] / rep(theta[j], each =
+    fold_apply(kernel_rbf(1), take_columns(z, j) / rep(theta[j], each =
                                                            nrow(z)),
                v = as.matrix(weights / nrow(z)))
   }
@@ -409,8 +407,8 @@ kept_map <- function(map) {
 
 # Columns that are constant in an arm and not in what it is to look like.
 warn_alike <- function(columns, rows, target, level) {
-  alike <- is_constant(columns[rows, , drop = FALSE]) &
-    !is_constant(columns[union(rows, target), , drop = FALSE])
+  alike <- is_constant(take_rows(columns, rows)) &
+    !is_constant(take_rows(columns, union(rows, target)))
   if (any(alike)) {
     warn_kernmean("all rows of '", level, "' have the same ",
                   quoted(colnames(columns)[alike]), ", and what is said of ",
@@ -490,11 +488,11 @@ balance_table <- function(space, parts, w, weights) {
   varies <- \(at) ifelse(at$variance > 1e-24 * at$mean^2, at$variance, NA)
   tables <- Map(\(part, group) {
     of <- part$of
-    x <- raw[part$rows, , drop = FALSE]
+    x <- take_rows(raw, part$rows)
     plain <- moments(x, weights[part$rows])
     now <- moments(x, (weights * w)[part$rows])
     target <- if (!is.null(of$rows)) {
-      moments(raw[of$rows, , drop = FALSE], weights[of$rows])
+      moments(take_rows(raw, of$rows), weights[of$rows])
     } else if (!is.null(space$pool)) {
       moments(space$pool, rep(1, nrow(space$pool)))
     } else {

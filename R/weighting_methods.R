@@ -36,7 +36,7 @@ predict.kme_weights <- function(object, newdata, ...) {
   for (name in names(object$fits)) {
     rows <- if (is.factor(treat)) which(treat == name) else seq_len(nrow(z))
     if (length(rows)) {
-      w[rows] <- weight_values(object, name, z[rows, , drop = FALSE])
+      w[rows] <- weight_values(object, name, take_rows(z, rows))
     }
   }
   stats::setNames(w, rownames(x))
@@ -62,8 +62,7 @@ group_table <- function(x) {
 }
 
 weights_title <- function(x) {
-  kind <- if (!is.null(x$estimand)) x$estimand else
-    if (x$space$dose) "independence" else "target"
+  kind <- x$estimand %||% if (x$space$dose) "independence" else "target"
   paste0("Weights that match embeddings (", kind, ")")
 }
 

@@ -85,6 +85,6 @@ taylor_weights <- function(g, noise) {
     (axes$vectors * rep(sqrt(pmax(axes$values, 0)), each = nrow(noise)))
   u2 <- rowSums(u^2)
   k <- product(g$K, cbind(1, u2, u)) / n
-  moved <- u2 * k[, 1] + k[, 2] - 2 * rowSums(u * k[, -(1:2), drop = FALSE])
+  moved <- u2 * k[, 1] + k[, 2] - 2 * rowSums(u * take_columns(k, -(1:2)))
   (1 - sum(diag(noise) / (2 * theta2))) / n + solve_spectrum(g, moved)
 }
