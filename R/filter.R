@@ -201,6 +201,10 @@ a_filter <- function(orders, also = NULL, joint = NULL) {
     if (isFALSE(value) || is.null(value) || identical(value, "none")) {
       return(if (!is.null(value)) FALSE)
     }
+    if (is.character(value) && all(value %in% all_orders)) {
+      stop_input("'", name, "' must be a filter, not an order, which is set ",
+                 "by test_filter(order = ", deparse1(value), ")")
+    }
     if (isTRUE(value)) value <- test_filter(order = c(orders, joint))
     if (!inherits(value, "test_filter")) {
       value <- test_filter(take(value, filter_arguments$kinds$name, name))
