@@ -274,7 +274,8 @@ warn_day <- function(day, others) {
     warn_kernmean("the landmarks lose ", format_number(100 * day$lost, 2L),
                   "% of mean k(x, x) of '", day$day, "', not ",
                   format_number(100 * usual, 2L), "% as of other days: it has ",
-                  "rows, or levels, far from all of them", kind = "projection")
+                  "rows, or levels, far from all of them, which the values of ",
+                  "its columns leave out", kind = "projection")
   }
 }
 
@@ -390,7 +391,7 @@ update.kme_monitor <- function(object, x = NULL, ..., y = NULL,
                                restart = FALSE) {
   monitor <- same_version(object)
   if (take(restart, flag)) monitor <- restart_monitor(monitor)
-  if (is.null(x)) {
+  if (is.null(x) && is.null(y)) {
     check_dots(...)
     return(monitor)
   }

@@ -360,6 +360,11 @@ test_that("what comes from files and queries is judged, or refused in words", {
   expect_gt(unseen$table$lost[4], max(m$table$lost))
 })
 
+test_that("a second stream alone is no day", {
+  expect_error(update(m, y = past), "'x' must be a sketch",
+               class = "kernmean_error_input")
+})
+
 test_that("monitors print and plot what they know", {
   expect_snapshot({
     kme_monitor(past)
