@@ -25,7 +25,8 @@
 #' `kernmean_warning_sizes`). Above `alpha` there
 #' are no cuts; otherwise those of the rule, or the best single one where it has
 #' none. Each cut is tested in the same way among the bins of its two segments,
-#' given the cuts beside it, and p-values adjusted by Holm's method. The set of
+#' given the cuts beside it (chosen from the same bins, so that only the p-value
+#' of "no change" is exact), and p-values adjusted by Holm's method. The set of
 #' a cut holds the positions which the best one does not gain on by an amount
 #' that is among the largest 1 - `level` under permutations on either side of
 #' them: of a single change it holds the right one with probability `level` at
@@ -38,10 +39,10 @@
 #' @param x A [kme_sketch()] with second moments and a group for each bin, in
 #'   the order of time, at least 8.
 #' @param ... Must be empty.
-#' @param B Number of permutations.
+#' @param B Number of permutations, at least 1/`alpha` - 1.
 #' @param alpha The level of "no change".
 #' @param min,max The least number of bins of a segment, and the most segments
-#'   that are tried, T/4 at most of T bins.
+#'   that there may be, T/4 at most of T bins.
 #' @param level The probability that a set holds a change.
 #' @param directions Number of directions, at most.
 #' @param progress Show how far it is?
@@ -94,14 +95,18 @@ kme_changes <- function(x, ..., B = 999, alpha = 0.05, min = 2, max = 15,
   n <- ncol(x)
   least <- max(fewest_days, 2L * asked$min)
   if (n < least) stop_input("'x' must have at least ", least, " bins, not ", n)
+  if (1 / (asked$B + 1) > asked$alpha) {
+    stop_input("'B' must be at least ", ceiling(1 / asked$alpha - 1),
+               " for a p-value of 'alpha' or less, not ", asked$B)
+  }
   gains <- cut_gains(x, asked$min, rep(1L, n), asked$B)
   p <- gains_p(gains)
-  rule <- rule_cuts(x, asked$min, min(asked$max, n %/% asked$min, n %/% 4L))
+  rule <- rule_cuts(x, asked$min, asked$max)
   cuts <- if (p > asked$alpha) integer() else
     if (length(rule)) rule else which.max(gains[, 1L])
   ends <- c(0L, cuts, n)
   each <- lapply_shown(seq_along(cuts), \(i) {
-    judge_cut(x, ends[i + 0:2], asked)
+    judge_cut(x, ends[i + 0:2], asked, if (length(cuts) == 1L) p)
   }, asked$progress)
   segment <- factor(rep(seq_len(length(cuts) + 1L), diff(ends)))
   fit <- new_fit("kme_changes", c(list(
@@ -157,12 +162,15 @@ gains_p <- function(gains, values = apply(gains, 2L, max)) {
 }
 
 most_rounds <- 5L
+usual_most <- 15L
 
 # The cuts of the best segmentation: the costs of many segments tell what
 # another one gains where there are none (Arlot, Celisse and Harchaoui's penalty
 # with constants from the data). The metric is that within segments found.
 rule_cuts <- function(x, least, most) {
   cuts <- integer()
+  tried <- most
+  most <- min(max(most, usual_most), ncol(x) %/% c(least, 4L))
   counts <- seq_len(most)
   beyond <- counts >= most / 2
   if (sum(beyond) < 4L) {
@@ -174,7 +182,9 @@ rule_cuts <- function(x, least, most) {
     slopes <- qr.coef(qr(shape[beyond, ]), found$totals[beyond])
     penalty <- -2 * drop(shape[, -1L] %*% slopes[-1L])
     before <- cuts
-    cuts <- trace_cuts(found$last, which.min(found$totals + penalty))
+    cuts <- trace_cuts(found$last, which.min(
+      utils::head(found$totals + penalty, tried)
+    ))
     if (identical(cuts, before)) break
   }
   cuts
@@ -192,7 +202,7 @@ set_draws <- 99L
 # One cut among the bins of its two segments, given the cuts beside it: list(p,
 # set: where it may be). A position is in the set unless the best cut gains more
 # than it by an amount that is rare under permutations on either side of it.
-judge_cut <- function(x, ends, asked) {
+judge_cut <- function(x, ends, asked, p = NULL) {
   x <- take_columns(x, seq.int(ends[1L] + 1L, ends[3L]))
   n <- ncol(x)
   draws <- max(set_draws, ceiling(2 / (1 - asked$level)))
@@ -201,7 +211,7 @@ judge_cut <- function(x, ends, asked) {
     gains <- cut_gains(x, asked$min, 1L + (seq_len(n) > at), draws)
     gains_p(gains, apply(gains, 2L, max) - gains[at, ]) > 1 - asked$level
   }, NA)
-  list(p = gains_p(cut_gains(x, asked$min, rep(1L, n), asked$B)),
+  list(p = p %||% gains_p(cut_gains(x, asked$min, rep(1L, n), asked$B)),
        set = ends[1L] + positions[inside])
 }
 

@@ -27,10 +27,11 @@
 #' days: approximate.
 #'
 #' Besides, each functional of the columns gives two ranks, high and low, and
-#' what the landmarks lose of a day one. Functionals are means, spreads and (of
-#' up to ten columns) covariances of the columns, and shares of levels, from
-#' ridge regressions at the landmarks; those that landmarks, each left out, tell
-#' with an \eqn{R^2}{R^2} below 0.9 are dropped with a warning.
+#' what the landmarks lose of a day one, among judged days alone, for landmarks
+#' may be rows of the reference, of which they lose less. Functionals are means,
+#' spreads and (of up to ten columns) covariances of the columns, and shares of
+#' levels, from ridge regressions at the landmarks; those that landmarks, each
+#' left out, tell with an \eqn{R^2}{R^2} below 0.9 are dropped with a warning.
 #'
 #' @section Evidence: Bets on the ranks pay, if a change began k days ago,
 #' \eqn{(1-\delta)(t/k)1\{j \le k\} + \delta}{(1 - delta) (t/k) 1(j <= k) +
@@ -109,14 +110,15 @@
 #' @param reference The first days that are the reference: how many, or their
 #'   names; at least 8. `NULL` takes all of `x`. The others are judged one after
 #'   the other.
-#' @param alpha The chance of a false alarm, for ever.
-#' @param horizon `NULL`, or a number of days, in place of `alpha`.
+#' @param alpha The chance of a false alarm, for ever, of one claim.
+#' @param horizon `NULL`, or in place of `alpha` a number A of days, many times
+#'   those that are watched: a false alarm within T of them has the chance T/A.
 #' @param directions Number of directions, at most.
 #' @param columns Are functionals of the columns watched beside the distance?
 #' @param object A monitor.
 #' @param restart Begin a new claim, with evidence 1 and its own `alpha`? Days
-#'   so far become the reference, but those from `since` on if there was an
-#'   alarm.
+#'   so far become the reference, except those from `since` on if there was an
+#'   alarm; a reference so chosen makes ranks nearly exact only.
 #' @return An object of class `kme_monitor`, a list with
 #' \item{table}{a data frame with a row for each judged day: `day`, `n` (of two
 #'   streams the fewer rows), `distance` (\eqn{\sqrt{T_d}}{sqrt(T_d)}; of two
@@ -187,10 +189,17 @@ kme_monitor <- function(x, y = NULL, ..., reference = NULL, alpha = 0.05,
   kept <- if (is.null(asked$y)) read_reference(asked$reference, days)
   landmarks <- asked$x$landmarks[[1L]]
   functionals <- read_functionals(landmarks)
-  if (!asked$columns) functionals$table <- functionals$table[0L, ]
+  if (!asked$columns) {
+    functionals$missing <- NULL
+    functionals$table <- functionals$table[0L, ]
+  }
+  functionals$table$label <- utils::tail(
+    make.unique(c(table_columns, functionals$table$label)),
+    nrow(functionals$table)
+  )
   monitor <- new_fit("kme_monitor", list(
     landmarks = list(landmarks), streams = !is.null(asked$y), seen = kept,
-    reference = length(kept), claims = 0L, functionals = functionals,
+    reference = length(kept), first = length(kept), claims = 0L, functionals = functionals,
     path = list(n = c(0, 0), sum = matrix(0, landmarks$rank, 2L)),
     repeated = !is.null(asked$horizon), directions = asked$directions,
     limit = asked$horizon %||% (1 / asked$alpha)
@@ -209,6 +218,10 @@ monitor_arguments <- door_table(
 
 # --- What is asked -----------------------------------------------------------
 
+table_columns <- c(
+  "day", "n", "distance", "rank", "of", "p.value", "tail", "evidence", "log10",
+  "run", "since", "alarm", "lost", "claim"
+)
 fewest_days <- 8L
 few_days <- 15L
 most_uneven <- 5
@@ -217,11 +230,12 @@ most_uneven <- 5
 read_reference <- function(reference, days) {
   kept <- if (is.null(reference)) days else if (is.character(reference))
     intersect(days, reference) else utils::head(days, take(reference, count()))
-  lacks <- is.character(reference) && length(kept) < length(reference)
+  lacks <- if (is.character(reference)) !all(reference %in% days) else
+    length(kept) < max(reference, 0)
   if (lacks || length(kept) < fewest_days) {
     stop_input("'reference' must be at least ", fewest_days, " days of 'x', ",
-               "by number or name, not ", length(kept), if (lacks)
-                 " and others that it does not have")
+               "by number or name, not ",
+               if (lacks) "days that it does not have" else length(kept))
   }
   kept
 }
@@ -324,22 +338,32 @@ judge_ranks <- function(monitor, day) {
   points <- day_points(days, monitor$directions)
   scored <- .Call(C_r_day_scores, points$x, points$noise)
   values <- functional_values(monitor$functionals, days$means)
-  scores <- rbind(scored$distances, days$each$lost, values, -values)
+  scores <- rbind(scored$distances, values, -values)
   t <- ncol(scores)
-  # Ties to rounding are ties.
-  least <- scores[, t] - 1e-9 * abs(scores[, t])
-  ranks <- as.integer(rowSums(scores >= least))
+  ranks <- last_ranks(scores)
+  # Landmarks may be rows of the first reference, and lose nothing of them.
+  lost <- rbind(days$each$lost[-seq_len(monitor$first)])
   kept <- setdiff(which(scored$kept > 0L), t)
   before <- take_columns(values, kept)
   usual <- cbind(values[, t], apply(before, 1L, stats::median))
   add_judged(
-    monitor, day, \(k) .Call(C_r_rank_bets, ranks, t, k),
+    monitor, day, \(k) rbind(
+      .Call(C_r_rank_bets, ranks, t, k),
+      .Call(C_r_rank_bets, last_ranks(lost), ncol(lost), k)
+    ),
     list(distance = sqrt(scored$distances[t]), rank = ranks[[1L]], of = t,
          p.value = ranks[[1L]] / t,
          tail = stats::pt(scored$outlying, t - 2, lower.tail = FALSE)),
     usual, (usual[, 1L] - usual[, 2L]) /
       pmax(apply(before, 1L, stats::mad), least_sd)
   )
+}
+
+# The rank of the last column in each row, 1 the largest; ties to rounding are
+# ties.
+last_ranks <- function(scores) {
+  last <- scores[, ncol(scores)]
+  as.integer(rowSums(scores >= last - 1e-9 * abs(last)))
 }
 
 # A day of two streams, by their rows; on the first there are no bets.

@@ -3,6 +3,7 @@
 #include "core/scratch.h"
 #include "core/shrunk.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,18 +176,19 @@ static km_status concentrate(scoring *a, km_poll poll) {
   return find_metric(a, poll);
 }
 
-/* Of the last of n distances, in logs. */
+/* Of the last of n distances, in logs; a day that is where the others are has a tiny one. */
 static double outlying_of(size_t n, const double *distances, const int *order) {
   double mean = 0, square = 0, last = 0;
   const double others = (double) (n - 1);
   for (size_t t = 0; t < n; t++) {
-    if ((size_t) order[t] + 1 == n) last = log(distances[t]);
-    else mean += log(distances[t]) / others;
+    if ((size_t) order[t] + 1 == n) last = log(fmax(distances[t], DBL_MIN));
+    else mean += log(fmax(distances[t], DBL_MIN)) / others;
   }
   for (size_t t = 0; t < n; t++) {
-    const double away = log(distances[t]) - mean;
+    const double away = log(fmax(distances[t], DBL_MIN)) - mean;
     if ((size_t) order[t] + 1 < n) square += away * away;
   }
+  if (last == mean) return 0;
   return (last - mean) / sqrt(square / (others - 1) * (1 + 1 / others));
 }
 

@@ -105,6 +105,15 @@ test_that("a drift within segments is warned of", {
                  class = "kernmean_warning_order")
 })
 
+test_that("few segments are chosen as among many, few draws are refused", {
+  few <- suppressWarnings(kme_changes(sketch, B = 19, max = 3))
+  expect_identical(few$cuts$cut, fit$cuts$cut)
+  expect_error(kme_changes(sketch, B = 18), "'B' must be at least 19",
+               class = "kernmean_error_input")
+  one <- suppressWarnings(kme_changes(sketch, B = 19, max = 2))
+  expect_identical(one$cuts$p.value, one$p.value)
+})
+
 test_that("sizes that fall for long are warned of", {
   set.seed(9)
   day <- rep(1:30, each = 150)

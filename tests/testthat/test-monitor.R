@@ -48,8 +48,8 @@ test_that("evidence is that of the formula, for the largest of the scores", {
   expect_gte(table$evidence[16], alone * (1 - 1e-6))
   plain <- kme_monitor(both, reference = 30, columns = FALSE)
   lost <- read_bins(both)$each$lost
-  ranks <- vapply(31:46, \(t) sum(lost[1:t] >= lost[t] * (1 - 1e-9)), 1L)
-  of_lost <- evidence_R(ranks, 31:46) / 2
+  ranks <- vapply(31:46, \(t) sum(lost[31:t] >= lost[t] * (1 - 1e-9)), 1L)
+  of_lost <- evidence_R(ranks, 1:16) / 2
   expect_equal(plain$table$evidence[16], max(alone, of_lost), tolerance = 1e-6)
   expect_identical(plain$table$rank, table$rank)
   expect_identical(length(plain$table), length(table) - 9L)
@@ -358,6 +358,30 @@ test_that("what comes from files and queries is judged, or refused in words", {
   expect_warning(unseen <- update(m, other, groups = "day"), "or levels",
                  class = "kernmean_warning_projection")
   expect_gt(unseen$table$lost[4], max(m$table$lost))
+})
+
+test_that("landmarks that are rows of the reference make no alarm", {
+  alarms <- vapply(1:4, \(seed) {
+    set.seed(seed)
+    rows <- service_days(60, 20)
+    own <- kme_landmarks(rows[1:600, ], 60)
+    m <- suppressWarnings(kme_monitor(service_sketch(rows, own, 20),
+                                      reference = 30))
+    any(m$table$alarm)
+  }, NA)
+  expect_false(any(alarms))
+})
+
+test_that("columns may be called as those of the table", {
+  renamed <- stats::setNames(quiet, c("n", "run", "alarm"))
+  found <- kme_monitor(service_sketch(renamed, kme_landmarks(renamed, 60)),
+                       reference = 20)
+  expect_identical(found$functionals$table$label[1:3],
+                   c("n.1", "run.1", "alarm.1"))
+  expect_setequal(summary(found)$columns$z,
+                  unlist(found$table[nrow(found$table),
+                                     found$functionals$table$label]))
+  expect_type(found$table$alarm, "logical")
 })
 
 test_that("a second stream alone is no day", {
