@@ -199,7 +199,8 @@ kme_monitor <- function(x, y = NULL, ..., reference = NULL, alpha = 0.05,
   )
   monitor <- new_fit("kme_monitor", list(
     landmarks = list(landmarks), streams = !is.null(asked$y), seen = kept,
-    reference = length(kept), first = length(kept), claims = 0L, functionals = functionals,
+    reference = length(kept), first = length(kept), claims = 0L,
+    functionals = functionals,
     path = list(n = c(0, 0), sum = matrix(0, landmarks$rank, 2L)),
     repeated = !is.null(asked$horizon), directions = asked$directions,
     limit = asked$horizon %||% (1 / asked$alpha)

@@ -50,8 +50,9 @@
 #' quartiles of a column are those of before times one number above 1.5 or
 #' below 1/1.5 (of 100 rows or more), is a warning of class
 #' `kernmean_warning_chunks` that names the row, when it is read. `plot()` draws
-#' the share that each chunk loses. Levels that landmarks do not know are an
-#' error. Parts are compared within themselves, not with each other.
+#' the share that each chunk loses. Levels that landmarks of one factor do not
+#' know are an error; beside other columns they are like none, and lost. Parts
+#' are compared within themselves, not with each other.
 #'
 #' @param x The rows: a numeric matrix, a data frame or a vector, a stream (a
 #'   function, a `DBI` result, an Arrow stream, files), or a plain list of
