@@ -189,7 +189,13 @@ filter_arguments <- door_table(
 )
 
 #' @export
-print.test_filter <- print.test_control
+print.test_filter <- function(x, ...) {
+  print.test_control(x)
+  if (is.null(c(x$ratio, x$order)) && x$name != "none") {
+    say("by rule: ratio = c(1, 0.1, 0.01, 0.001); order = 0:2 or 0:1")
+  }
+  invisible(x)
+}
 
 # The kind of the argument `filter` of a test that knows these orders, 0 being
 # the plain statistic, `also` where asked for, and `joint` beside them for TRUE:
