@@ -47,8 +47,8 @@
 #'
 #' @param x A numeric vector, matrix or data frame (as in [mmd_test()]), the
 #'   points of all groups in rows; a [gram()] of them, or their distances
-#'   (`dist`); a [kme_sketch()] with groups, which is compared as by its
-#'   [mmd_test()][mmd_test.kme_sketch()].
+#'   (`dist`); a [kme_sketch()] with groups, which is compared as by
+#'   [mmd_test.kme_sketch()].
 #' @param groups The group of each point, a factor or a vector.
 #' @param formula,data,subset,na.action As in [mmd_test()]: `response ~ group`.
 #' @param kernel,estimator,bandwidths,filter,blocks,clusters,scale,progress As
