@@ -12,8 +12,8 @@
 # are those after restart = TRUE, in 60 days without a change; rows that are
 # "far" are so from all landmarks, and "lost alone" leaves the distance one
 # direction and the columns none; sizes that fall do so on the sixth judged day.
-# The stored table has 12 streams of each cell with a change and 8 of the
-# others. --quick repeats a few of them and compares.
+# The stored table has 8 streams of the first nine cells (60 of the fourth), 12
+# of the others. --quick repeats a few of them and compares.
 
 suppressMessages(library(kernmean))
 args <- commandArgs(TRUE)
