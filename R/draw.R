@@ -400,7 +400,9 @@ picture_limits <- function(layers, log = "") {
   ends <- function(side) {
     v <- unlist(lapply(data, `[`, paste0(side, c("", 0, 1))))
     v <- v[is.finite(v) & (v > 0 | !grepl(side, log))]
-    if (length(v)) range(v) else c(1, 10)
+    v <- if (length(v)) range(v) else c(1, 10)
+    # Values that differ by rounding have no ticks between them.
+    if (diff(v) > 1e-10 * max(abs(v))) v else v + c(-0.5, 0.5) * max(abs(v))
   }
   list(x = ends("x"), y = ends("y"))
 }
