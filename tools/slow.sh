@@ -4,11 +4,11 @@
 #   sh tools/slow.sh [builds] [valgrind] [gctorture] [coverage] [portable]
 #
 # builds     the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, built by
-#            clang, with LTO, at -O0, as C23, at -O3 -march=native, without OpenMP, with
-#            OpenBLAS, on one thread, in a Turkish, a C and a latin1 locale; the core before
-#            the front end of gcc 5, by avr-gcc (KERNMEAN_BUILDS: some of asan clang lto O0
-#            gnu2x native serial openblas one-thread turkish C latin1 gcc5); says what this
-#            machine could not do
+#            clang, with LTO, at -O0, as C23, at -O3 -march=native, with sums in 80 bits (x87),
+#            without OpenMP, with OpenBLAS, on one thread, in a Turkish, a C and a latin1
+#            locale; the core before the front end of gcc 5, by avr-gcc (KERNMEAN_BUILDS: some
+#            of asan clang lto O0 gnu2x native x87 serial openblas one-thread turkish C latin1
+#            gcc5); says what this machine could not do
 # valgrind   tests of the native code under memcheck; errors and leaks in kernmean.so count
 # gctorture  the same tests, a garbage collection at each allocation inside .Call; every
 #            routine that R can call must be among them

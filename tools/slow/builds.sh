@@ -2,7 +2,7 @@
 # libraries and locales, and the core before the front end of an old gcc. Nothing of the
 # machine is changed: libraries are unpacked and locales made in the scratch folder.
 
-all_builds="asan clang lto O0 gnu2x native serial openblas one-thread turkish C latin1 gcc5"
+all_builds="asan clang lto O0 gnu2x native x87 serial openblas one-thread turkish C latin1 gcc5"
 
 # plan BUILD: how it is made and run.
 #   make_lines  of a Makevars file; none: the build with R's own flags
@@ -24,6 +24,7 @@ plan() {
     O0) make_lines="CFLAGS = -g -O0\n" ;;
     gnu2x) make_lines="CFLAGS = $flags -std=gnu2x\n" ;;
     native) make_lines="CFLAGS = -g -O3 -march=native\n" ;;
+    x87) make_lines="CFLAGS = $flags -mfpmath=387\n" ;;
     serial)
       make_lines="SHLIB_OPENMP_CFLAGS =\n"
       proof='!.Call(kernmean:::C_r_openmp)' ;;
