@@ -91,11 +91,15 @@
 #' rows <- read.csv(file.path("logs", paste0(day, ".csv"))) |> cbind(day)
 #' m <- update(m, rows, groups = "day"); saveRDS(m, "monitor.rds")
 #' if (tail(m$table$alarm, 1)) print(summary(m))}
-#' The reference before it, of a folder with a file for each day:
+#' Rows with missing values are an error there; `na.action = na.omit`, beside
+#' `groups`, drops them. The reference before it, of a folder with a file for
+#' each day:
 #' \preformatted{read <- \\(path) cbind(read.csv(path), day = sub("[.]csv$", "",
 #'                                                     basename(path)))
-#' past <- kme_sketch(list.files("logs", full.names = TRUE), landmarks,
-#'                    groups = "day", read = read, moments = 2)
+#' files <- list.files("logs", full.names = TRUE)
+#' columns <- c("size", "time")
+#' landmarks <- kme_landmarks(read(files[1])[columns], 100)
+#' past <- kme_sketch(files, landmarks, groups = "day", read = read, moments = 2)
 #' saveRDS(kme_monitor(past), "monitor.rds")}
 #' Of a query, `groups` names a column of it. Groups are in the order of time if
 #' they are dates such as 2026-03-31; others `x[c("Mon", "Tue")]` puts in order.
@@ -108,8 +112,8 @@
 #' @param ... Must be empty; in `update()` with rows arguments of
 #'   [kme_sketch()], as `groups`.
 #' @param reference The first days that are the reference: how many, or their
-#'   names; at least 8. `NULL` takes all of `x`. The others are judged one after
-#'   the other.
+#'   names; at least 8. The others are judged one after the other. `NULL` takes
+#'   all of `x`, of which then none is judged.
 #' @param alpha The chance of a false alarm, for ever, of one claim.
 #' @param horizon `NULL`, or in place of `alpha` a number A of days, many times
 #'   those that are watched: a false alarm within T of them has the chance T/A.
@@ -123,9 +127,10 @@
 #' \item{table}{a data frame with a row for each judged day: `day`, `n` (of two
 #'   streams the fewer rows), `distance` (\eqn{\sqrt{T_d}}{sqrt(T_d)}; of two
 #'   streams the MMD), but for two streams `rank`, `of`, `p.value` and `tail`,
-#'   `evidence`, `log10` of it, `run`, `since`, `alarm`, `lost` (the share of
-#'   mean k(x, x) that the landmarks lose), `claim`, and the z of each
-#'   functional: from the median of the days kept, in units of their mad; of two
+#'   `evidence`, `log10` of it, `run` (\eqn{\sum_c M_c}{sum_c M_c}, which
+#'   `horizon` is for), `since`, `alarm`, `lost` (the share of mean k(x, x) that
+#'   the landmarks lose), `claim`, the number of restarts and one, and the z of
+#'   each functional: from the median of the days kept, in units of their mad; of two
 #'   streams in standard deviations of the difference}
 #' \item{days}{`each`, a data frame of all days, `means`, their features, and
 #'   `total`, sums over all rows}
