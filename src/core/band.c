@@ -100,18 +100,19 @@ INLINE void panel_pass_body(size_t m, size_t first, size_t column, size_t next, 
   }
   for (size_t i = first; i < m; i++) {
     double *row = x + i * BAND;
-    const double f = row[column], y = row[next] - f * w[next];
+    const double f = row[column];
     SIMD
     for (size_t e = 0; e < 8; e++) {
-      const double x0 = row[e] - f * w0[e];
-      const double x1 = row[e + 8] - f * w1[e];
-      const double x2 = row[e + 16] - f * w2[e];
-      s0[e] += y * x0;
-      s1[e] += y * x1;
-      s2[e] += y * x2;
-      row[e] = x0;
-      row[e + 8] = x1;
-      row[e + 16] = x2;
+      row[e] -= f * w0[e];
+      row[e + 8] -= f * w1[e];
+      row[e + 16] -= f * w2[e];
+    }
+    const double y = row[next]; /* as it is stored: of noise, roundings are what is left */
+    SIMD
+    for (size_t e = 0; e < 8; e++) {
+      s0[e] += y * row[e];
+      s1[e] += y * row[e + 8];
+      s2[e] += y * row[e + 16];
     }
     row[column] = f * scale;
   }
