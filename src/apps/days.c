@@ -5,7 +5,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -67,33 +66,36 @@ size_t km_day_scores_iwork(size_t n, size_t r) {
   return lay_out_ints(&a, n, r, NULL);
 }
 
-/* order: 0 .. n - 1 by increasing keys, of equal ones the first first. */
+/* order: 0 .. n - 1 by increasing keys, of equal ones the first first. Shell's sort. */
 static void sort_by(size_t n, const double *keys, size_t apart, int *order) {
-  for (size_t i = 0; i < n; i++) {
-    size_t at = i;
-    for (; at > 0 && keys[(size_t) order[at - 1] * apart] > keys[i * apart]; at--)
-      order[at] = order[at - 1];
-    order[at] = (int) i;
-  }
+  for (size_t i = 0; i < n; i++) order[i] = (int) i;
+  for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
+    for (size_t i = gap; i < n; i++) {
+      const int index = order[i];
+      const double key = keys[(size_t) index * apart];
+      size_t at = i;
+      for (; at >= gap; at -= gap) {
+        const int other = order[at - gap];
+        const double before = keys[(size_t) other * apart];
+        if (before < key || (before == key && other < index)) break;
+        order[at] = other;
+      }
+      order[at] = index;
+    }
 }
 
-static int compare(const void *a, const void *b) {
-  const double first = *(const double *) a, second = *(const double *) b;
-  return (first > second) - (first < second);
-}
-
-static double median(size_t n, double *values) {
-  qsort(values, n, sizeof *values, compare);
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+static double median(size_t n, const double *values, int *order) {
+  sort_by(n, values, 1, order);
+  return (values[order[(n - 1) / 2]] + values[order[n / 2]]) / 2;
 }
 
 static void start(scoring *a) {
   memset(a->distances, 0, a->n * sizeof *a->distances);
   for (size_t j = 0; j < a->r; j++) {
     for (size_t t = 0; t < a->n; t++) a->column[t] = a->x[j + t * a->r];
-    const double middle = median(a->n, a->column);
+    const double middle = median(a->n, a->column, a->near);
     for (size_t t = 0; t < a->n; t++) a->column[t] = fabs(a->x[j + t * a->r] - middle);
-    const double unit = fmax(1, mad_units * median(a->n, a->column));
+    const double unit = fmax(1, mad_units * median(a->n, a->column, a->near));
     for (size_t t = 0; t < a->n; t++) {
       const double away = (a->x[j + t * a->r] - middle) / unit;
       a->distances[t] += away * away;
@@ -152,14 +154,14 @@ static void find_distances(const scoring *a, int leave, double *distances) {
   }
 }
 
-static int compare_ints(const void *a, const void *b) {
-  return *(const int *) a - *(const int *) b;
-}
-
-/* The h nearest. */
+/* The h nearest, in the order of their numbers. */
 static void keep_nearest(scoring *a) {
+  size_t count = 0;
   sort_by(a->n, a->distances, 1, a->near);
-  qsort(a->near, a->h, sizeof *a->near, compare_ints);
+  memset(a->column, 0, a->n * sizeof *a->column);
+  for (size_t i = 0; i < a->h; i++) a->column[a->near[i]] = 1;
+  for (size_t t = 0; t < a->n; t++)
+    if (a->column[t] > 0) a->near[count++] = (int) t;
 }
 
 static km_status concentrate(scoring *a, km_poll poll) {
