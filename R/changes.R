@@ -200,8 +200,9 @@ trace_cuts <- function(last, count) {
 set_draws <- 99L
 
 # One cut among the bins of its two segments, given the cuts beside it: list(p,
-# set: where it may be). A position is in the set unless the best cut gains more
-# than it by an amount that is rare under permutations on either side of it.
+# set: where it may be). The cut itself is in the set, and each position unless
+# the best cut gains more than it by an amount that is rare under permutations on
+# either side of it.
 judge_cut <- function(x, ends, asked, p = NULL) {
   x <- take_columns(x, seq.int(ends[1L] + 1L, ends[3L]))
   n <- ncol(x)
@@ -211,6 +212,7 @@ judge_cut <- function(x, ends, asked, p = NULL) {
     gains <- cut_gains(x, asked$min, 1L + (seq_len(n) > at), draws)
     gains_p(gains, apply(gains, 2L, max) - gains[at, ]) > 1 - asked$level
   }, NA)
+  inside[positions == ends[2L] - ends[1L]] <- TRUE
   list(p = p %||% gains_p(cut_gains(x, asked$min, rep(1L, n), asked$B)),
        set = ends[1L] + positions[inside])
 }

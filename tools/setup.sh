@@ -53,8 +53,8 @@ apt_get() {
   for package; do
     if apt-cache show "$package" >/dev/null 2>&1; then known="$known $package"; fi
   done
-  [ -z "$known" ] || quietly "installing$known" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -q -y --no-install-recommends $known
+  [ -z "$known" ] || (quietly "installing$known" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends $known) || true
 }
 
 # R with a compiler, make, BLAS and LAPACK: all that a package needs to be built.

@@ -24,7 +24,8 @@ extern "C" {
 #endif
 
 /* The version of this interface: raised when a type or a routine is another one or is gone, not
-   when there are more routines. */
+   when there are more routines or families (of one that it does not have a library makes wrong
+   values: ask for the version of the package). */
 #define KERNMEAN_ABI 1
 
 /* What a routine that can fail returns. */
@@ -53,7 +54,7 @@ typedef struct km_part km_part;
 
 typedef struct {
   km_family family;
-  int degree;           /* KM_POLY only */
+  int degree;           /* KM_POLY only, at least 1 */
   double offset;        /* KM_POLY only */
   const km_part *parts; /* KM_SUM only: the products, one after the other */
   size_t count;         /* of the parts */
@@ -221,7 +222,7 @@ KM_PROCEDURE(km_lowrank_unpack, (size_t n, const double *f, size_t rank, double 
              (n, f, rank, out))
 
 /*
- * The `count` leading eigenpairs (n: all) of a symmetric matrix. a: n x n, both halves, destroyed;
+ * The `count` leading eigenpairs (1 to n) of a symmetric matrix. a: n x n, both halves, destroyed;
  * values: count, decreasing; vectors: n x count, each positive at its largest entry; iwork:
  * km_eigen_iwork integers. KM_NO_CONVERGENCE: call again with the matrix and divide = 1, which
  * needs up to 2 n^2 of scratch and n <= 46338; first it is 0.
