@@ -201,8 +201,8 @@ set_draws <- 99L
 
 # One cut among the bins of its two segments, given the cuts beside it: list(p,
 # set: where it may be). The cut itself is in the set, and each position unless
-# the best cut gains more than it by an amount that is rare under permutations on
-# either side of it.
+# the best cut gains more than it by an amount that is rare under permutations
+# on either side of it.
 judge_cut <- function(x, ends, asked, p = NULL) {
   x <- take_columns(x, seq.int(ends[1L] + 1L, ends[3L]))
   n <- ncol(x)

@@ -23,9 +23,9 @@
 #' identity, which is what independent rows make. It is a symmetric function of
 #' the days: today's rank j among t days, 1 for the farthest, has the p-value
 #' j/t exactly, and ranks of different days are independent; with landmarks that
-#' are a large part of the reference's rows it is a little conservative. `tail` is how far
-#' out a single day is, by a t law of the logarithms of distances from all other
-#' days: approximate.
+#' are a large part of the reference's rows it is a little conservative. `tail`
+#' is how far out a single day is, by a t law of the logarithms of distances from
+#' all other days: approximate.
 #'
 #' Besides, each functional of the columns gives two ranks, high and low, and
 #' what the landmarks lose of a day one, among judged days alone, for landmarks
@@ -100,7 +100,8 @@
 #' files <- list.files("logs", full.names = TRUE)
 #' columns <- c("size", "time")
 #' landmarks <- kme_landmarks(read(files[1])[columns], 100)
-#' past <- kme_sketch(files, landmarks, groups = "day", read = read, moments = 2)
+#' past <- kme_sketch(files, landmarks, groups = "day", read = read,
+#'                    moments = 2)
 #' saveRDS(kme_monitor(past), "monitor.rds")}
 #' Of a query, `groups` names a column of it. Groups are in the order of time if
 #' they are dates such as 2026-03-31; others `x[c("Mon", "Tue")]` puts in order.
@@ -131,8 +132,8 @@
 #'   `evidence`, `log10` of it, `run` (\eqn{\sum_c M_c}{sum_c M_c}, which
 #'   `horizon` is for), `since`, `alarm`, `lost` (the share of mean k(x, x) that
 #'   the landmarks lose), `claim`, the number of restarts and one, and the z of
-#'   each functional: from the median of the days kept, in units of their mad; of two
-#'   streams in standard deviations of the difference}
+#'   each functional: from the median of the days kept, in units of their mad;
+#'   of two streams in standard deviations of the difference}
 #' \item{days}{`each`, a data frame of all days, `means`, their features, and
 #'   `total`, sums over all rows}
 #' \item{functionals}{`start`, `slope` and `table` of the functionals, and the
@@ -145,8 +146,8 @@
 #' `"evidence"`, the distance of the `"days"`, or the z of the `"columns"`
 #' (`day`).
 #' @details A day takes an eigendecomposition of an r by r matrix, r the rank of
-#' the landmarks, and for t days O(t p^2) in p directions; reading its rows takes far longer.
-#' Memory: \eqn{8 r^2}{8 r^2} bytes, 8 r and 40 for each score a day.
+#' the landmarks, and for t days O(t p^2) in p directions; reading its rows takes
+#' far longer. Memory: \eqn{8 r^2}{8 r^2} bytes, 8 r and 40 for each score a day.
 #' @references
 #' Vovk, V. (2021). Testing randomness online. *Statistical Science* 36(4),
 #' 595--611. \doi{10.1214/20-STS817}
