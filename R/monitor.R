@@ -24,8 +24,8 @@
 #' the days: today's rank j among t days, 1 for the farthest, has the p-value
 #' j/t exactly, and ranks of different days are independent; with landmarks that
 #' are a large part of the reference's rows it is a little conservative. `tail`
-#' is how far out a single day is, by a t law of the logarithms of distances from
-#' all other days: approximate.
+#' is how far out a single day is, by a t law of the logarithms of distances
+#' from all other days: approximate.
 #'
 #' Besides, each functional of the columns gives two ranks, high and low, and
 #' what the landmarks lose of a day one, among judged days alone, for landmarks
@@ -146,8 +146,9 @@
 #' `"evidence"`, the distance of the `"days"`, or the z of the `"columns"`
 #' (`day`).
 #' @details A day takes an eigendecomposition of an r by r matrix, r the rank of
-#' the landmarks, and for t days O(t p^2) in p directions; reading its rows takes
-#' far longer. Memory: \eqn{8 r^2}{8 r^2} bytes, 8 r and 40 for each score a day.
+#' the landmarks, and for t days O(t p^2) in p directions; reading its rows
+#' takes far longer. Memory: \eqn{8 r^2}{8 r^2} bytes, 8 r and 40 for each score
+#' a day.
 #' @references
 #' Vovk, V. (2021). Testing randomness online. *Statistical Science* 36(4),
 #' 595--611. \doi{10.1214/20-STS817}
