@@ -368,6 +368,7 @@ test_that("policies of factors, and data of a formula", {
 })
 
 test_that("an effect has the methods of its kind", {
+  skip_if_not_installed("generics")
   d <- effect_data()
   fit <- classic_fit(d)
   found <- effect(fit, clusters = d$id)

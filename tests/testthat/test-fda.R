@@ -352,6 +352,7 @@ test_that("update() with data reads the formula's left side as it was", {
 })
 
 test_that("with a prior the error is weighted by it, too", {
+  skip_if_not_installed("generics")
   frame <- stats::na.omit(MASS::Pima.tr2)
   fit <- kme_fda(type ~ ., frame, prior = c(0.9, 0.1), scale = TRUE)
   wrong <- fit$loo$class != frame$type

@@ -36,6 +36,7 @@ test_that("a kernel mean has rows of its points and one row in all", {
 })
 
 test_that("an operator has its spectrum, and its weights for the points", {
+  skip_if_not_installed("generics")
   fit <- kme_cov(x, kernel_x = rbf, estimator = "fkmse")
   table <- generics::tidy(fit)
   expect_identical(table$value, unname(fit$values))
@@ -46,6 +47,7 @@ test_that("an operator has its spectrum, and its weights for the points", {
 })
 
 test_that("discriminants have classes with the errors of points left out", {
+  skip_if_not_installed("generics")
   classes <- factor(flowers$Species, c("virginica", "none", "setosa",
                                        "versicolor"))
   fit <- suppressWarnings(kme_fda(x, classes))
@@ -64,6 +66,7 @@ test_that("discriminants have classes with the errors of points left out", {
 })
 
 test_that("components are those of the density, each column by itself", {
+  skip_if_not_installed("generics")
   set.seed(1)
   marginal <- \(table, name, z) {
     mean <- table[[paste0("mean", name)]]
@@ -95,6 +98,7 @@ test_that("components are those of the density, each column by itself", {
 })
 
 test_that("tests are one row, and their pairs those of the groups", {
+  skip_if_not_installed("generics")
   set.seed(1)
   test <- mmd_set(x ~ flowers$Species, kernel = rbf, B = 99)
   row <- generics::tidy(test)
@@ -108,6 +112,7 @@ test_that("tests are one row, and their pairs those of the groups", {
 })
 
 test_that("the witness lies between the samples by the squared distance", {
+  skip_if_not_installed("generics")
   set.seed(3)
   mixed <- sample(nrow(x), 20)
   data <- data.frame(x[mixed, ], group = rep(c("b", "a"), 10))
@@ -196,6 +201,7 @@ test_that("update() is the door with the changed arguments", {
 })
 
 test_that("new rows may have one name twice", {
+  skip_if_not_installed("generics")
   fit <- kme_pca(x, rbf, ncomp = 2)
   new <- x[c(1, 1, 2), ]
   rownames(new) <- c("p", "p", "q")
@@ -260,6 +266,7 @@ test_that("prints say what a guard inside a fit keeps", {
 })
 
 test_that("what does not fit is refused", {
+  skip_if_not_installed("generics")
   fit <- kme(x, rbf)
   test <- hsic_test(x[, 1], x[, 2], B = 19)
   operator <- kme_cov(x, kernel_x = rbf)

@@ -224,6 +224,7 @@ test_that("in a test of independence noise is less by the guard", {
 })
 
 test_that("what has a guard says so", {
+  skip_if_not_installed("generics")
   refused(est_smooth(guard = NA), "'guard' must be TRUE or FALSE")
   refused(est_stack(guard = 1), "'guard' must be TRUE or FALSE")
   set.seed(6)

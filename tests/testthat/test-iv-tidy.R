@@ -12,6 +12,7 @@ formula <- iv(y ~ dose + level | d1 + level, data)
 nested <- nest()
 
 test_that("a moment has its row, of its rows alone", {
+  skip_if_not_installed("generics")
   row <- generics::tidy(formula)
   r <- s$y - fitted(formula)
   expect_equal(row$rms^2, mean(r^2))
@@ -30,6 +31,7 @@ test_that("a moment has its row, of its rows alone", {
 })
 
 test_that("all fits have one row in one table", {
+  skip_if_not_installed("generics")
   set.seed(1)
   fits <- list(formula, nested,
                iv(s$a, s$y, s$d, features = 30, mu = 1, penalty = "l2"))
@@ -46,6 +48,7 @@ test_that("all fits have one row in one table", {
 })
 
 test_that("points have the outcome, all blocks once, and what is fitted", {
+  skip_if_not_installed("generics")
   table <- as.data.frame(formula)
   expect_identical(rownames(table), names(fitted(formula)))
   rownames(table) <- NULL
@@ -74,6 +77,7 @@ test_that("points have the outcome, all blocks once, and what is fitted", {
 })
 
 test_that("what does not fit is refused", {
+  skip_if_not_installed("generics")
   expect_snapshot(writeLines(refusals(expression(
     generics::tidy(nested, "u"), generics::augment(nested, data[1:3, ]),
     generics::augment(nested, newdata = s$a),

@@ -383,6 +383,7 @@ test_that("a fit survives being saved and loaded", {
 })
 
 test_that("coef() is what predicts, or as_weights() is named", {
+  skip_if_not_installed("generics")
   x <- unname(scale(as.matrix(iris[seq(1, 150, 6), 1:4])))
   z <- x[1:5, ] + 0.3
   k <- kernel_rbf(1.5)

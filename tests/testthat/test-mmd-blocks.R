@@ -94,6 +94,7 @@ test_that("it is one more of the statistics of filters, and of comparisons", {
 })
 
 test_that("the witness is that of the larger one", {
+  skip_if_not_installed("generics")
   test <- mmd_test(extra ~ group, sleep, blocks = ID, control = every)
   r <- drop(within_R(sleep$extra, sleep$ID))
   expect_lt(test$p.value, 0.005)

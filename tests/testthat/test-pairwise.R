@@ -233,6 +233,7 @@ test_that("matrices and dist objects hold the distances of all pairs", {
 })
 
 test_that("update() changes what was asked for; tables for broom", {
+  skip_if_not_installed("generics")
   all <- compare(kernel = kernel_rbf(theta))
   set.seed(1)
   one <- update(all, reference = "low")

@@ -8,6 +8,7 @@ ridge <- smm(two$bags, value, type = "ridge")
 new <- kinds_of_bags(5, 6, seed = 72)$bags
 
 test_that("a Gram matrix of bags has a row for each of them", {
+  skip_if_not_installed("generics")
   g <- bag_gram(some_bags(), rbf, "skmse", "rbf")
   table <- generics::tidy(g)
   expect_identical(table$bag, names(g$sizes))
@@ -22,6 +23,7 @@ test_that("a Gram matrix of bags has a row for each of them", {
 })
 
 test_that("machines have their intercept and the support bags", {
+  skip_if_not_installed("generics")
   skip_if_not_installed("kernlab")
   fit <- smm(three$bags, class_of(three$kind), kernel = rbf, cost = 1)
   table <- generics::tidy(fit)
@@ -44,6 +46,7 @@ test_that("machines have their intercept and the support bags", {
 })
 
 test_that("all fits have one row in one table", {
+  skip_if_not_installed("generics")
   skip_if_not_installed("kernlab")
   fits <- list(
     smm(two$bags, class_of(two$kind), cost = c(1, 10), folds = rep(1:4, 5)),
@@ -73,6 +76,7 @@ test_that("all fits have one row in one table", {
 })
 
 test_that("bags have what the fit says of them", {
+  skip_if_not_installed("generics")
   skip_if_not_installed("kernlab")
   fit <- smm(three$bags, class_of(three$kind), kernel = rbf, cost = 1)
   table <- generics::augment(fit)
@@ -98,6 +102,7 @@ test_that("bags have what the fit says of them", {
 })
 
 test_that("new bags have it, too, whatever they come as", {
+  skip_if_not_installed("generics")
   found <- generics::augment(ridge, newdata = new)
   expect_identical(found, data.frame(bag = names(new),
                                      .fitted = unname(predict(ridge, new))))
@@ -113,6 +118,7 @@ test_that("new bags have it, too, whatever they come as", {
 })
 
 test_that("what does not fit is refused", {
+  skip_if_not_installed("generics")
   expect_snapshot(writeLines(refusals(expression(
     generics::tidy(ridge, "weights"), generics::augment(ridge, data.frame(1:3)),
     generics::augment(ridge, data.frame(1:20), newdata = new),

@@ -15,6 +15,7 @@ between_R <- function(K, group) {
 }
 
 test_that("the share is R^2 of PERMANOVA on the distances of the kernel", {
+  skip_if_not_installed("generics")
   # 1 - sum_g sum_(i<j in g) d_ij^2/n_g / (sum_(i<j) d_ij^2/N), Anderson (2001),
   # which vegan::adonis2() gives.
   permanova_R <- function(d2, group) {
