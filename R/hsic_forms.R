@@ -173,10 +173,6 @@ low_rank <- function(sample, cap) {
 # Kernels that are not bounded, and their products, can overflow.
 check_values <- \(values) check_overflow(NULL, values, "the variables")
 
-# Of a constant, centering leaves rounding, which is not to be tested: entries
-# of this size, relative to the kernel values.
-rounding <- 16 * .Machine$double.eps
-
 # list(m, diagonal, trace, norm) of a centered matrix, or of a factor of one;
 # all 0 if it is rounding of kernel values of this size.
 new_part <- function(m, size, factor = FALSE) {
@@ -253,31 +249,13 @@ fuse_source <- function(variables, scheme) {
   pairs <- list()
   for (y in parts[[2L]]) for (x in parts[[1L]]) {
     pair <- c(new_pair(list(x, y), scheme), form_moments(x, y))
+    if (pair$variance <= n * rounding * pair$norms^2) pair$variance <- 0
     pairs <- c(pairs, list(pair))
   }
   sums <- lapply(parts, \(each) Reduce(`+`, lapply(each, `[[`, "m")))
   norms <- norm(sums[[1L]], "F") * norm(sums[[2L]], "F")
   list(n = n, pairs = pairs, scale = 1, moved = 1L,
        share = share_of(sum(sums[[1L]] * sums[[2L]]), norms))
-}
-
-# Mean and variance of sum_ij k_ij l_p(i)p(j) over all permutations, of centered
-# matrices (Kazi-Aoual et al. 1995); 0 for a variance that is rounding.
-form_moments <- function(x, y) {
-  n <- length(x$diagonal)
-  of <- \(part) {
-    t <- part$trace
-    t2 <- part$norm^2
-    c((n - 1) * t2 - t^2,
-      n * (n + 1) * sum(part$diagonal^2) - (n - 1) * (t^2 + 2 * t2))
-  }
-  a <- of(x)
-  b <- of(y)
-  variance <- 2 * a[1L] * b[1L] / ((n - 1)^2 * (n + 1) * (n - 2)) +
-    a[2L] * b[2L] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
-  size <- (x$norm * y$norm)^2
-  list(mean = x$trace * y$trace / (n - 1),
-       variance = if (variance > n * rounding * size) variance else 0)
 }
 
 # --- Statistics of permutations --------------------------------------------

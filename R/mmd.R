@@ -637,12 +637,12 @@ unbiased_summary <- function(statistics, sizes, options, scheme) {
         !is.null(scheme$matrix) && !scheme$all) {
     return(NULL)
   }
-  deviation <- unbiased_deviation(source$rows[, 1L], source$diagonal[, 1L],
-                                  sizes, statistics$sums$moments[2L])
-  if (!is.na(deviation)) {
+  variance <- labeled_moments(source$rows[, 1L], source$diagonal[, 1L], sizes,
+                              statistics$sums$moments[2L], "unbiased")$variance
+  if (!is.na(variance)) {
     statistics$height * c(
       statistic = plain_statistic(observed_sums(statistics$sums), "unbiased"),
-      deviation = deviation
+      deviation = sqrt(variance)
     )
   }
 }

@@ -435,60 +435,43 @@ null_spectrum.kernmean_sample <- function(sample, samples) {
 permutation_gamma <- function(observed, source, sizes, square) {
   rows <- source$rows[, 1L]
   diagonal <- source$diagonal[, 1L]
-  moments <- biased_moments(rows, diagonal, sizes, square)
-  variance <- moments[["second"]] - moments[["mean"]]^2
   if (all(rows == rows[1L]) && all(diagonal == rows[1L] / length(rows))) {
     return(list(p = 1))
   }
-  if (is_rounding(variance, moments[["second"]], square, sizes)) {
+  moments <- labeled_moments(rows, diagonal, sizes, square, "biased")
+  if (is.na(moments$variance)) {
     stop_kernmean(
       "numeric", "the kernel values differ too little from each other for ",
       "null = \"gamma\"; take a smaller bandwidth or center the columns"
     )
   }
-  gamma_null(observed, moments[["mean"]], variance)
+  gamma_null(observed, moments$mean, moments$variance)
 }
 
-# Is a variance over permutations, a difference of terms as large as
-# `second` and, before centering, as the mean square of the kernel values, no
-# more than rounding?
-is_rounding <- function(variance, second, square, sizes) {
+# Mean and variance of the statistic of two samples over all permutations, from
+# the row sums, the diagonal and the sum of squares of K: a form of K, centered,
+# and of weights of pairs, ww' with w = 1/m and -1/n, or without its diagonal.
+# The variance is NA where it cannot be told from rounding.
+labeled_moments <- function(rows, diagonal, sizes, square, type) {
   n <- sum(sizes)
-  size <- second + sum(1 / sizes)^2 * square / n^2
-  !is.finite(size) || !(variance > 64 * n * .Machine$double.eps * size)
-}
-
-# Mean and second moment of the biased statistic of two samples over all
-# permutations, from the row sums, the diagonal and the sum of squares of K.
-biased_moments <- function(rows, diagonal, sizes, square) {
-  n <- sum(sizes)
-  falling <- cumprod(n - 0:3)
-  centered <- diagonal - 2 * rows / n + sum(rows) / n^2
-  t <- sum(centered)
-  d <- sum(centered^2)
-  f <- square - 2 * sum(rows^2) / n + sum(rows)^2 / n^2
-  p2 <- sum(1 / sizes)
-  p4 <- sum(1 / sizes^3)
-  second <- d * p4 / n + 4 * d * p4 / falling[2L] +
-    (t^2 + 2 * f - 3 * d) * (p2^2 - p4) / falling[2L] +
-    (12 * d - 2 * t^2 - 4 * f) * (2 * p4 - p2^2) / falling[3L] +
-    (t^2 + 2 * f - 6 * d) * (3 * p2^2 - 6 * p4) / falling[4L]
-  c(mean = p2 * t / (n - 1), second = second)
-}
-
-# Standard deviation of the unbiased statistic of two samples over all
-# permutations (its mean is 0); NA where it cannot be told from rounding.
-unbiased_deviation <- function(rows, diagonal, sizes, square) {
-  n <- sum(sizes)
-  rows <- rows - diagonal
-  s <- sum(rows)
-  s2 <- square - sum(diagonal^2)
-  r2 <- sum(rows^2)
-  m1 <- as.double(sizes[1L])
-  m2 <- as.double(sizes[2L])
-  v <- (1 / (m1 * (m1 - 1)) + 1 / (m2 * (m2 - 1)) + 2 / (m1 * m2)) /
-    (n * (n - 1))
-  variance <- 2 * v * s2 - 4 * v * (r2 - s2) / (n - 2) +
-    2 * v * (s^2 - 4 * r2 + 2 * s2) / ((n - 2) * (n - 3))
-  if (is_rounding(variance, 0, square, sizes)) NA else sqrt(variance)
+  weights <- list(diagonal = rep(1 / sizes^2, sizes), trace = sum(1 / sizes),
+                  norm = sum(1 / sizes))
+  if (type == "unbiased") {
+    rows <- rows - diagonal
+    square <- square - sum(diagonal^2)
+    diagonal <- 0
+    weights <- list(diagonal = numeric(n), trace = 0, norm = sqrt(
+      sum(1 / (sizes * (sizes - 1))) + 2 / prod(sizes)
+    ))
+  }
+  total <- sum(rows) / n
+  diagonal <- diagonal - 2 * rows / n + total / n
+  moments <- form_moments(list(
+    diagonal = diagonal, trace = sum(diagonal),
+    norm = sqrt(max(0, square - 2 * sum(rows^2) / n + total^2))
+  ), weights)
+  size <- moments$mean^2 + moments$variance + weights$norm^2 * square / n^2
+  rounded <- !(moments$variance > 64 * n * .Machine$double.eps * size)
+  if (rounded || !is.finite(size)) moments$variance <- NA
+  moments
 }

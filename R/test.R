@@ -513,6 +513,27 @@ gamma_null <- function(observed, mean, variance, unit = 1) {
                          lower.tail = FALSE), gamma = law)
 }
 
+# Of a constant, centering leaves rounding, which is not to be tested: entries
+# of this size, relative to the kernel values.
+rounding <- 16 * .Machine$double.eps
+
+# Mean and variance of sum_ij k_ij l_p(i)p(j) over all permutations, of centered
+# matrices, list(diagonal, trace, norm) each (Kazi-Aoual et al. 1995).
+form_moments <- function(x, y) {
+  n <- length(y$diagonal)
+  of <- \(part) {
+    t <- part$trace
+    t2 <- part$norm^2
+    c((n - 1) * t2 - t^2,
+      n * (n + 1) * sum(part$diagonal^2) - (n - 1) * (t^2 + 2 * t2))
+  }
+  a <- of(x)
+  b <- of(y)
+  list(mean = x$trace * y$trace / (n - 1),
+       variance = 2 * a[1L] * b[1L] / ((n - 1)^2 * (n + 1) * (n - 2)) +
+         a[2L] * b[2L] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3)))
+}
+
 # --- Words -------------------------------------------------------------------
 
 # "Kernel two-sample test (MMD, KME, biased), permutations"

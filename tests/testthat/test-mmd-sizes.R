@@ -50,8 +50,8 @@ test_that("moments over permutations hold for large counts", {
     n <- sum(sizes)
     rows <- n / 2 + stats::rnorm(n)
     law <- \(sizes) list(
-      biased_moments(rows, rep(1, n), sizes, 0.3 * n^2),
-      unbiased_deviation(rows, rep(1, n), sizes, 0.3 * n^2)
+      labeled_moments(rows, rep(1, n), sizes, 0.3 * n^2, "biased"),
+      labeled_moments(rows, rep(1, n), sizes, 0.3 * n^2, "unbiased")
     )
     expect_silent(found <- law(sizes))
     expect_true(all(is.finite(unlist(found))))
