@@ -316,10 +316,9 @@ marginal_mixture <- function(object, columns = seq_len(ncol(object$means))) {
 
 # The standard deviations of the components, in the units of the user: m x d.
 component_sds <- function(object) {
-  d <- ncol(object$means)
-  variances <- apply(marginal_mixture(object)$covariances, 3L,
-                     \(s) diag(matrix(s, d)))
-  sqrt(t(matrix(variances, d)))
+  q <- marginal_mixture(object)
+  sds <- vapply(seq_len(ncol(q$means)), component_sd, numeric(object$m), q = q)
+  matrix(sds, object$m)
 }
 
 #' @importFrom stats nobs
@@ -340,19 +339,13 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
   }
   d <- ncol(object$means)
   check_memory(nsim, d, "draw fewer points", copies = 4, what = "a sample")
-  which <- sample.int(object$m, nsim, replace = TRUE, prob = object$weights)
-  noise <- matrix(stats::rnorm(as.double(nsim) * d), nsim)
   q <- scale_mixture(object$kernel, object)
-  if (is.null(q$covariances)) {
-    noise <- sqrt(q$variances[which]) * noise
+  roots <- if (is.null(q$covariances)) {
+    lapply(sqrt(q$variances), diag, d)
   } else {
-    for (j in unique(which)) {
-      noise[which == j, ] <- take_rows(noise, which == j) %*%
-        chol(component(q, j)$cov)
-    }
+    lapply(components_of(q), \(part) chol(part$cov))
   }
-  points <- unscale_points(object$kernel, take_rows(q$means, which) +
-                             noise)
+  points <- unscale_points(object$kernel, draw_mixture(q, nsim, roots))
   dimnames(points) <- list(NULL, colnames(object$means))
   if (!is.null(seed)) {
     attr(points, "seed") <- structure(seed, kind = as.list(RNGkind()))

@@ -427,14 +427,7 @@ law_draw <- function(law, n) {
   if (law$kind == "normal") {
     return(matrix(stats::rnorm(as.double(n) * law$d), n))
   }
-  q <- law$mixture
-  which <- sample.int(length(q$weights), n, replace = TRUE, prob = q$weights)
-  noise <- matrix(stats::rnorm(as.double(n) * ncol(q$means)), n)
-  for (c in unique(which)) {
-    rows <- which == c
-    noise[rows, ] <- take_rows(noise, rows) %*% law$roots[[c]]
-  }
-  take_rows(q$means, which) + noise
+  draw_mixture(law$mixture, n, law$roots)
 }
 
 # The points x with a kernel, in its units.

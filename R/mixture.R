@@ -224,6 +224,17 @@ mixture_log <- function(q, z) {
   top + log(sum)
 }
 
+# n points of a mixture; roots: R with R'R = the covariance of each component.
+draw_mixture <- function(q, n, roots) {
+  which <- sample.int(length(q$weights), n, replace = TRUE, prob = q$weights)
+  noise <- matrix(stats::rnorm(as.double(n) * ncol(q$means)), n)
+  for (c in unique(which)) {
+    rows <- which == c
+    noise[rows, ] <- take_rows(noise, rows) %*% roots[[c]]
+  }
+  take_rows(q$means, which) + noise
+}
+
 # The log density of one component.
 component_log <- function(part, z) {
   root <- chol(part$cov)
