@@ -29,13 +29,13 @@ times <- in_turn(
   mmd_test(x, y, B = 999)
 )
 least <- apply(times, 1, min)
-row("mmd_test, filter = "tikhonov"", least[1])
+row("mmd_test, filter = \"tikhonov\"", least[1])
 row("eigendecomposition", least[2])
 row("nine passes over labels", least[3])
 row("mmd_test, no filter", least[4])
 bar("mmd_test / (eigendecomposition + nine passes)",
     least[1] / (least[2] + least[3]), 1.3, FALSE)
-row("mmd_test, filter = "tikhonov", 1 thread",
+row("mmd_test, filter = \"tikhonov\", 1 thread",
     with_threads(1, best(mmd_test(x, y, filter = "tikhonov", B = 999), 3)))
 theirs <- measured("energy", min(in_turn(
   1, energy::eqdist.etest(rbind(x, y), c(500, 500), R = 999)
@@ -48,7 +48,7 @@ for (name in c("showalter", "cutoff")) {
 }
 memory <- peak_memory(
   "x <- matrix(rnorm(5e3), 500); y <- matrix(rnorm(5e3), 500)",
-  "invisible(mmd_test(x, y, filter = "tikhonov", B = 999))"
+  "invisible(mmd_test(x, y, filter = 'tikhonov', B = 999))"
 )
 cat(sprintf("  extra peak memory %.1f MB, N x N is %.1f MB\n", memory,
             8e-6 * n^2))

@@ -329,7 +329,7 @@ lint <- function(root) {
   views <- list(nocomment = lapply(sources, blank, strings = FALSE),
                 code = lapply(sources, blank, strings = TRUE))
   objects <- read_objects(tree[["src/Makevars"]])
-  code <- tree[grepl("^(R|tests)/.*[.]R$", names(tree))]
+  code <- tree[grepl(r_file, names(tree))]
   parses <- lapply(code, read_code)
   public <- read_namespace(tree$NAMESPACE)
   rooms <- lint_rooms(tree, parses, unlist(public))
@@ -441,6 +441,7 @@ wrong_trees <- list(
   wrong("src/glue/one.c", c("", "SEXP r_one(SEXP x,", "  SEXP y) {", "}"),
         "one.c:5: r_one has 2 arguments, in init.c 1"),
   wrong("R/one.R", "two <- function(", "one.R:1: does not parse"),
+  wrong("bench/one.R", "row('a", "bench/one.R:1: does not parse"),
   wrong("NAMESPACE", "export(two)", "two is exported and has no help"),
   wrong("man/two.Rd", "\\alias{two}", "two.Rd:1: two is not exported"),
   wrong("man/one.Rd", "% Please edit documentation in R/two.R",
