@@ -267,7 +267,7 @@ warn_coarse <- function(pairs, asked) {
       group <- rep(1:2, units$sizes)
       blocks <- units$blocks %||% (0 * group)
       (1 + all(rowsum(2 * group - 3, blocks) == 0)) /
-        count_labelings(group, blocks)
+        count_labelings(group, units$blocks)
     }, 1))
   }
   least <- stats::p.adjust(least, asked$adjust)
