@@ -22,9 +22,9 @@
 #' chosen without a look at the pairing. An estimator with a target is refused.
 #'
 #' @section Null distributions:
-#' Permutations are exact whatever the distributions. `test_control(null =
-#' "gamma")` takes the gamma law of Gretton et al. (2007) for the biased
-#' statistic: liberal with few points and heavy tails.
+#' Permutations are exact whatever the distributions of independent pairs.
+#' `test_control(null = "gamma")` takes the gamma law of Gretton et al. (2007)
+#' for the biased statistic: liberal with few points and heavy tails.
 #'
 #' @section Clusters:
 #' Points that come in clusters (the visits of a patient) cannot change places

@@ -12,12 +12,13 @@
 #' (m(m-1)) + S^\circ_{yy}/(n(n-1)) - 2S_{xy}/(mn)}{S'_xx/(m(m-1)) +
 #' S'_yy/(n(n-1)) - 2 S_xy/(mn)}: its mean over all permutations is 0.
 #'
-#' The test by permutations is exact whatever the distribution: bandwidth, noise
-#' and \eqn{\lambda}{lambda} are chosen from the pooled sample by rules that do
-#' not see the labels. The p-value is (1 + number of draws with a statistic at
-#' least as large)/(B + 1). Which of the N points are in the smaller of two
-#' samples is drawn as by `sample.int(N, m)`; for more samples all are drawn, as
-#' by [sample.int()]; both with the `sample.kind` "Rejection" of [RNGkind()],
+#' The test by permutations is exact whatever the distribution of independent
+#' points (else see `blocks` and `clusters`): bandwidth, noise and
+#' \eqn{\lambda}{lambda} are chosen from the pooled sample by rules that do not
+#' see the labels. The p-value is (1 + number of draws with a statistic at least
+#' as large)/(B + 1). Which of the N points are in the smaller of two samples is
+#' drawn as by `sample.int(N, m)`; for more samples all are drawn, as by
+#' [sample.int()]; both with the `sample.kind` "Rejection" of [RNGkind()],
 #' whichever is set.
 #'
 #' Of more than two groups, by a formula, a `gram` or a `dist` object, the
