@@ -26,11 +26,12 @@
 #' * `bandwidths = "validate"` compares that of `kernel` times 1/4 to 2.
 #'
 #' With `steps` nothing is held out: that many steps of BFGS are taken, the
-#' protocol of the papers (`inst/studies/density.R` of the sources). The
-#' likelihood is not maximized: compare fits by the log density of points held
-#' out, as in `vignette("density", package = "kernmean")`. There kernel density
-#' estimates are better in one column, and mixtures by maximum likelihood on
-#' some sets.
+#' protocol of the papers. Their study, which judges estimators of the kernel
+#' mean by densities of 15 UCI data sets, is repeated in
+#' `vignette("density-study", package = "kernmean")`. The likelihood is not
+#' maximized: compare fits by the log density of points held out, as in
+#' `vignette("density", package = "kernmean")`. There kernel density estimates
+#' are better in one column, and mixtures by maximum likelihood on some sets.
 #'
 #' Points that cannot be whitened are taken with `scale = TRUE` and
 #' `shape = "isotropic"`, with a warning of class `kernmean_warning_whiten`.

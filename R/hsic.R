@@ -128,6 +128,10 @@
 #'
 #' Ramdas, A. and Wehbe, L. (2015). Nonparametric independence testing for small
 #' sample sizes. \doi{10.48550/arXiv.1406.1922}
+#'
+#' Xia, X. et al. (2021). Kernel mean estimation by marginalized corrupted
+#' distributions. Equations 32 to 34 (marginalized estimators).
+#' \doi{10.48550/arXiv.2107.04855}
 #' @seealso [glossary]; [mmd_test()] for differences between samples;
 #'   `vignette("tests")`.
 #' @examples

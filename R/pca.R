@@ -83,6 +83,10 @@
 #' Schölkopf, B., Smola, A. and Müller, K.-R. (1998). Nonlinear component
 #' analysis as a kernel eigenvalue problem. *Neural Computation* 10, 1299--1319.
 #' \doi{10.1162/089976698300017467}
+#'
+#' Muandet, K. et al. (2014). Kernel mean estimation and Stein effect. Sections
+#' 3.2 and 4.2 (operators, Figure 3), appendix D of the first version on arXiv
+#' (shrunk centers). \doi{10.48550/arXiv.1306.0842}
 #' @seealso [glossary]; [kme()] for the means, [kme_cov()] for operators of
 #'   several variables; `vignette("operators", package = "kernmean")`.
 #' @examples

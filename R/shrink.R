@@ -65,9 +65,10 @@
 #' stay, 8n^2 if `centered`. n must be at least 3.
 #' @references
 #' Lancewicki, T. (2017). Regularization of the kernel matrix via covariance
-#' matrix shrinkage estimation. Equations 12--18 (intensity), 26 and 27
-#' (\eqn{\hat V(S)}{V(S)}, with \eqn{S_i - (n-1)S/n} in the place of \eqn{S_i -
-#' S}). \doi{10.48550/arXiv.1707.06156}
+#' matrix shrinkage estimation. Equations 10 to 13 (intensity), 18 (matrix), 20
+#' to 24 (\eqn{\hat V(S)}{V(S)}), and 25 to 27 (\eqn{\hat V(T)}{V(T)}, with
+#' \eqn{S_i - (n-1)S/n} in the place of \eqn{S_i - S}).
+#' \doi{10.48550/arXiv.1707.06156}
 #' @seealso [glossary]; [kme_fda()], whose ridge follows from
 #'   \eqn{\lambda}{lambda}.
 #' @examples

@@ -244,7 +244,7 @@ table_claims <- list(
               c("F-KMSE", "S-KMSE"), c(printed_rule, "F-KMSE")),
   "3" = rbind(c("S-KMSE", "KME"), c("F-KMSE", "KME"), c("MKME", "KME"),
               c("MMKME", "KME"), c("MKME", "S-KMSE"), c("MKME", "F-KMSE"),
-              c("MMKME", "MKME"))
+              c("MMKME", "S-KMSE"), c("MMKME", "F-KMSE"), c("MMKME", "MKME"))
 )
 
 # One row for each claim, kernel and way: on how many data sets it is clearly

@@ -16,7 +16,8 @@
 # those of a direct evaluation of its formulas made before this package. Beside
 # lambda stands the oracle's: the one number that is best on average, from the
 # law of the clouds. Figures 3 and 4, contours of the output of both rules for
-# one sample of 5 and of 20 points of each cloud, are drawn too.
+# one sample of 5 and of 20 points of each cloud, are drawn too, and the areas
+# that the rules give to class 2 are counted in `reps` samples of each size.
 
 usage <- "Usage: Rscript kfda.R [options]
 
@@ -78,11 +79,10 @@ fit_all <- function(sample) {
   })
 }
 
-# Errors of the direction (N + penalty)^-1 (M1 - M2) with a cut midway between
-# the means of the classes: the paper's penalty, that of kme_fda(), r = 1e-3.
-midway_errors <- function(sample, new, ridge) {
+# Directions (N + penalty)^-1 (M1 - M2) with a cut midway between the means of
+# the classes: with the paper's penalty, that of kme_fda(), and r = 1e-3.
+midway_rules <- function(sample, ridge) {
   k <- kernel_matrix(sample$x, kernel = kernel_rbf(theta))
-  values <- kernel_matrix(new$x, sample$x, kernel = kernel_rbf(theta))
   shrunk <- shrink_gram(k)
   odds <- shrunk$intensity / (1 - shrunk$intensity)
   second <- sample$class == 2
@@ -91,14 +91,79 @@ midway_errors <- function(sample, new, ridge) {
   one <- diag(nrow(k))
   penalties <- list(paper = odds * shrunk$target * k, ours = ridge * one,
                     fixed = ridges[["r = 1e-3"]] * one)
-  vapply(penalties, function(penalty) {
+  lapply(penalties, function(penalty) {
     # And rounding, below which the clouds are one point to the kernel.
     scatter <- within + penalty
     direction <- solve(scatter + 1e-12 * max(scatter) * one,
                        means[, 1] - means[, 2])
-    is_second <- values %*% direction < mean(crossprod(means, direction))
-    mean(is_second != (new$class == 2))
-  }, 0)
+    list(direction = direction, cut = mean(crossprod(means, direction)))
+  })
+}
+
+# Which points each rule gives to class 2: a column a rule.
+midway_second <- function(rules, sample, x) {
+  values <- kernel_matrix(x, sample$x, kernel = kernel_rbf(theta))
+  vapply(rules, function(rule) drop(values %*% rule$direction) < rule$cut,
+         logical(nrow(x)))
+}
+
+midway_errors <- function(sample, new, ridge) {
+  second <- midway_second(midway_rules(sample, ridge), sample, new$x)
+  colMeans(second != (new$class == 2))
+}
+
+# Areas -----------------------------------------------------------------------
+
+# Figures 3 and 4 show one sample of 5 and one of 20 points of each cloud. Here
+# the areas of class 2 are counted in many, on a grid over what is drawn.
+area_sizes <- c(5, 20)
+
+# How many pieces the TRUE cells fall into; cells that share a side are one.
+count_areas <- function(inside) {
+  rows <- seq_len(nrow(inside))
+  columns <- seq_len(ncol(inside))
+  label <- inside * seq_along(inside)
+  repeat {
+    wide <- rbind(0, cbind(0, label, 0), 0)
+    reached <- inside * pmax(
+      label, wide[rows, columns + 1], wide[rows + 2, columns + 1],
+      wide[rows + 1, columns], wide[rows + 1, columns + 2]
+    )
+    if (identical(reached, label)) break
+    label <- reached
+  }
+  length(unique(label[inside]))
+}
+
+# For one sample the number of areas and the share of the plane, of the paper's
+# form and of r = 1e-3, both cut midway.
+sample_areas <- function(n, axes, grid) {
+  sample <- draw_sample(n)
+  rules <- midway_rules(sample, ridge = 0)[c("paper", "fixed")]
+  second <- midway_second(rules, sample, grid)
+  areas <- apply(second, 2, function(inside) {
+    count_areas(matrix(inside, length(axes[[1]])))
+  })
+  c(areas, plane = colMeans(second))
+}
+
+# One row for each size, form and number of areas (3 stands for more, too): the
+# share of the samples, and of the plane on average over all samples.
+count_all_areas <- function(sizes, reps, cores) {
+  axes <- list(seq(-1, 1, length.out = 81), seq(-0.8, 0.6, length.out = 57))
+  grid <- as.matrix(expand.grid(axes))
+  do.call(rbind, lapply(sizes, function(n) {
+    set.seed(20170800 + n)
+    found <- do.call(rbind, over(draw_seeds(reps), function(seed) {
+      set.seed(seed)
+      sample_areas(n, axes, grid)
+    }, cores))
+    do.call(rbind, lapply(c("fixed", "paper"), function(form) {
+      counts <- tabulate(pmin(found[, form], 3), 3)
+      data.frame(n = n, form = form, areas = 1:3, share = counts / reps,
+                 plane = mean(found[, paste0("plane.", form)]), reps = reps)
+    }))
+  }))
 }
 
 # E k(x, X) of a point X of the clouds, at the squared bandwidth `theta2`.
@@ -312,6 +377,20 @@ draw_borders <- function(n) {
   graphics::title(xlab = "+ class 1, o class 2", line = 2)
 }
 
+print_areas <- function(areas) {
+  forms <- unique(areas[c("n", "form", "plane")])
+  cells <- cbind(matrix(sprintf("%.0f", 100 * areas$share), nrow(forms),
+                        byrow = TRUE),
+                 sprintf("%.0f", 100 * forms$plane))
+  dimnames(cells) <- list(
+    paste0("n = ", forms$n, ", ", ifelse(forms$form == "paper", "paper's form",
+                                         "r = 1e-3")),
+    c("1 area", "2", "3 or more", "of plane")
+  )
+  print_block(paste("areas of class 2, % of", areas$reps[1],
+                    "samples; its mean share of the plane, %"), cells, 11)
+}
+
 draw_study <- function(results, small, large) {
   graphics::layout(rbind(1:2, 3:4, 5), heights = c(1, 1.05, 0.18))
   draw_errors(results)
@@ -375,10 +454,13 @@ main <- function(args) {
     summarize(run_size(n, reps, test, cores), n)
   }))
   print_results(results, within)
+  areas <- count_all_areas(if (chosen$quick) 5 else area_sizes, reps, cores)
+  print_areas(areas)
   conclude(results, within)
   numbers <- names(results) != "n"
   results[numbers] <- signif(results[numbers], 6)
   write_table(results, out, "kfda.csv", "n")
+  write_table(areas, out, "kfda-areas.csv", c("n", "form", "areas"))
   write_figure(out, "kfda.png", 1500, 1350, function() {
     draw_study(results, 5, 30)
   })

@@ -19,7 +19,8 @@ usage <- "Usage: Rscript kpca.R [options]
   --most N        most points for training (at least 50; 1000)
   --select loocv|gcv|printed
                   how F-KMSE and F-COSE select their amount of shrinkage
-                  (loocv); printed: by the score in M14's Theorem 4
+                  (loocv); printed: by the score in M14's Theorem 4, the rule
+                  of the paper; the files are then called kpca-printed
   --out DIR       folder for the figure and the table (.)
   --cores N       processes, with the package future.apply (1); the results do
                   not depend on it
@@ -294,8 +295,11 @@ main <- function(args) {
   cat("\n")
   print_results(results)
   conclude(results, found)
-  write_table(results, out, "kpca.csv", c("data", "setting"))
-  write_figure(out, "kpca.png", 1650, 1150, function() draw_results(results))
+  name <- if (select == "loocv") "kpca" else paste0("kpca-", select)
+  write_table(results, out, paste0(name, ".csv"), c("data", "setting"))
+  write_figure(out, paste0(name, ".png"), 1650, 1150, function() {
+    draw_results(results)
+  })
 }
 
 main(commandArgs(trailingOnly = TRUE))

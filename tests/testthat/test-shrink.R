@@ -108,17 +108,22 @@ test_that("the bias of both variances is a fourth cumulant's", {
   expect_equal(sign(zapsmall(biases)), c(1, -1, 1, 0))
 })
 
-test_that("Lancewicki's equation 26 needs the mean of the S_i", {
-  # With S in its place the sum of squares has n |S/n|^2 too much.
+test_that("Lancewicki's V(S) is equation 23; V(T) needs the mean of the S_i", {
   x <- random_points(9, 3)
   s <- cov(x)
   centered <- scale(x, scale = FALSE)
-  about <- \(middle) 9 / (8^2 * 7) * sum(vapply(1:9, \(i) {
-    sum((tcrossprod(centered[i, ]) - middle)^2)
-  }, 1))
-  own <- shrink_gram(gram(x, kernel_linear()), 3)$variances[["S"]]
-  expect_near(about(8 / 9 * s), own, 1e-13)
-  expect_near(about(s), own + sum(s^2) / (8^2 * 7), 1e-13)
+  each <- lapply(1:9, \(i) tcrossprod(centered[i, ]))
+  factor <- 9 / (8^2 * 7)
+  own <- shrink_gram(gram(x, kernel_linear()), 3)$variances
+  expect_near(factor * sum(vapply(each, \(e) sum((e - 8 / 9 * s)^2), 1)),
+              own[["S"]], 1e-13)
+  # Equations 25 to 27. With S, as printed, the sum of squares has
+  # n (tr S/n)^2 too much.
+  about <- \(middle) {
+    factor / 3 * sum(vapply(each, \(e) sum(diag(e - middle))^2, 1))
+  }
+  expect_near(about(8 / 9 * s), own[["T"]], 1e-13)
+  expect_near(about(s), own[["T"]] + factor / 3 * sum(diag(s))^2 / 9, 1e-13)
 })
 
 test_that("variances are in squared units of K", {
