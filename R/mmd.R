@@ -158,7 +158,8 @@
 #' \doi{10.48550/arXiv.2306.08777}
 #'
 #' Xia, X. et al. (2021). Kernel mean estimation by marginalized corrupted
-#' distributions. Equations 29 to 31 (marginalized estimators). \doi{10.48550/arXiv.2107.04855}
+#' distributions. Equations 29 to 31 (marginalized estimators).
+#' \doi{10.48550/arXiv.2107.04855}
 #' @seealso [glossary]; [mmd_pairwise()], [mmd_gof()], [hsic_test()];
 #'   [kme_distance()].
 #' @examples
