@@ -17,7 +17,7 @@ stored <- function(name) utils::read.csv(stored_file(name), comment.char = "#")
 
 # A figure as a PNG file of few colours, a third of the size: knitr draws a BMP
 # file, which is read and written again.
-small_png <- function(bmp, most = 64) {
+small_png <- function(bmp, most = 32) {
   bytes <- readBin(bmp, "raw", file.size(bmp))
   number <- function(at, size = 4) {
     readBin(bytes[at + seq_len(size)], "integer", 1, size, endian = "little")
