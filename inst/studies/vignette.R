@@ -44,16 +44,29 @@ small_png <- function(bmp, most = 32) {
   near <- max.col(2 * crossprod(every, kept) -
                     rep(colSums(kept^2), each = ncol(every)), "first")
   index <- near[match(code, drop(c(65536, 256, 1) %*% every))] - 1
-  big <- function(x) writeBin(as.integer(x), raw(), endian = "big")
-  # The trailer of a gzip file has the sum that a chunk of PNG needs.
-  chunk <- function(name, data) {
+  big <- function(x, size = 4) {
+    writeBin(as.integer(x), raw(), size = size, endian = "big")
+  }
+  # A gzip file: ten bytes, the compressed data, their CRC and length.
+  gzip <- function(bytes) {
     box <- tempfile()
     on.exit(unlink(box))
-    file <- gzfile(box, "wb")
-    writeBin(c(charToRaw(name), data), file)
+    file <- gzfile(box, "wb", compression = 9)
+    writeBin(bytes, file)
     close(file)
-    tail <- rev(readBin(box, "raw", file.size(box)))[5:8]
+    readBin(box, "raw", file.size(box))
+  }
+  chunk <- function(name, data) {
+    tail <- rev(utils::tail(gzip(c(charToRaw(name), data)), 8))[5:8]
     c(big(length(data)), charToRaw(name), data, tail)
+  }
+  # memCompress() would take a level that leaves a tenth more.
+  zlib <- function(bytes) {
+    values <- as.integer(bytes)
+    adler <- c(length(bytes) + sum(rev(seq_along(values)) * values),
+               1 + sum(values)) %% 65521
+    c(as.raw(c(0x78, 0xda)), utils::head(gzip(bytes)[-(1:10)], -8),
+      big(ifelse(adler > 32767, adler - 65536, adler), 2))
   }
   lines <- rbind(0, matrix(index, width))
   png <- sub("bmp$", "png", bmp)
@@ -61,7 +74,7 @@ small_png <- function(bmp, most = 32) {
     as.raw(c(137, 80, 78, 71, 13, 10, 26, 10)),
     chunk("IHDR", c(big(c(width, height)), as.raw(c(8, 3, 0, 0, 0)))),
     chunk("PLTE", as.raw(kept)),
-    chunk("IDAT", memCompress(as.raw(lines), "gzip")),
+    chunk("IDAT", zlib(as.raw(lines))),
     chunk("IEND", raw())
   ), png)
   unlink(bmp)
