@@ -262,9 +262,9 @@ iv_settings <- door_table(
 #'   mean 1.
 #' @param preset `"nnpiv"`: penalties, kernels and cross-validation by the rules
 #'   of the authors' code, see below, or a list of other values for these:
-#'   `delta_scale` (5), `delta_exp` (0.4), `alpha_scale` and `gamma` (2, or
-#'   `"auto"`: 1 over twice the median distance); not with penalties of your
-#'   own.
+#'   `delta_scale` (5), `delta_exp` (0.4), `alpha_scale` (several to choose
+#'   among by cross-validation) and `gamma` (2, or `"auto"`: 1 over twice the
+#'   median distance); not with penalties of your own.
 #' @param control What experts set, see [iv_control()]: the search for
 #'   penalties, landmarks and random features, units, tolerances.
 #' @param formula `y ~ x1 + x2 | z1 + z2`, a dot after the bar for the

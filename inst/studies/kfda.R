@@ -7,8 +7,8 @@
 # points of each cloud. Kernel exp(-|x - y|^2/(2 theta^2)), theta^2 = 0.1. The
 # fixed ridge is 1e-3, as in Mika et al. (1999). The paper shrinks the scatter
 # within classes as it shrinks the covariance, (1 - lambda) N + lambda tau K
-# with the intensity and the target of shrink_gram(); kme_fda() adds a multiple
-# of the identity instead, N + r I with r = lambda / (1 - lambda) tau^2. The two
+# (our reading: how its equation 18 enters is not printed), with the intensity
+# and the target of shrink_gram(); kme_fda() adds a multiple of the identity, N + r I with r = lambda / (1 - lambda) tau^2. The two
 # and the fixed ridge are also compared by one and the same cut, midway between
 # the means of the classes, where nothing but the scatter differs.
 #
@@ -80,8 +80,9 @@ fit_all <- function(sample) {
 }
 
 # Directions (N + penalty)^-1 (M1 - M2) with a cut midway between the means of
-# the classes: with the paper's penalty, that of kme_fda(), and r = 1e-3.
-midway_rules <- function(sample, ridge) {
+# the classes: with the paper's penalty, with r = 1e-3, and with ridges of one's
+# own.
+midway_rules <- function(sample, ours = NULL) {
   k <- kernel_matrix(sample$x, kernel = kernel_rbf(theta))
   shrunk <- shrink_gram(k)
   odds <- shrunk$intensity / (1 - shrunk$intensity)
@@ -89,8 +90,8 @@ midway_rules <- function(sample, ridge) {
   means <- cbind(rowMeans(k[, !second]), rowMeans(k[, second]))
   within <- tcrossprod(k - means[, 1 + second])
   one <- diag(nrow(k))
-  penalties <- list(paper = odds * shrunk$target * k, ours = ridge * one,
-                    fixed = ridges[["r = 1e-3"]] * one)
+  penalties <- lapply(c(fixed = ridges[["r = 1e-3"]], ours = ours), `*`, one)
+  penalties$paper <- odds * shrunk$target * k
   lapply(penalties, function(penalty) {
     # And rounding, below which the clouds are one point to the kernel.
     scatter <- within + penalty
@@ -115,14 +116,15 @@ midway_errors <- function(sample, new, ridge) {
 # Areas -----------------------------------------------------------------------
 
 # Figures 3 and 4 show one sample of 5 and one of 20 points of each cloud. Here
-# the areas of class 2 are counted in many, on a grid over what is drawn.
+# the areas of class 2 are counted in many, on a grid over the square from -2 to
+# 2, beyond which they hardly change.
 area_sizes <- c(5, 20)
 
 # How many pieces the TRUE cells fall into; cells that share a side are one.
 count_areas <- function(inside) {
   rows <- seq_len(nrow(inside))
   columns <- seq_len(ncol(inside))
-  label <- inside * seq_along(inside)
+  label <- inside * as.numeric(seq_along(inside))
   repeat {
     wide <- rbind(0, cbind(0, label, 0), 0)
     reached <- inside * pmax(
@@ -135,33 +137,39 @@ count_areas <- function(inside) {
   length(unique(label[inside]))
 }
 
-# For one sample the number of areas and the share of the plane, of the paper's
-# form and of r = 1e-3, both cut midway.
-sample_areas <- function(n, axes, grid) {
+# For one sample the number of areas, the share of the square, and whether the
+# training points are separated, of the paper's form and of r = 1e-3, both cut
+# midway.
+sample_areas <- function(n, axis, grid) {
   sample <- draw_sample(n)
-  rules <- midway_rules(sample, ridge = 0)[c("paper", "fixed")]
+  rules <- midway_rules(sample)
   second <- midway_second(rules, sample, grid)
   areas <- apply(second, 2, function(inside) {
-    count_areas(matrix(inside, length(axes[[1]])))
+    count_areas(matrix(inside, length(axis)))
   })
-  c(areas, plane = colMeans(second))
+  own <- midway_second(rules, sample, sample$x) == (sample$class == 2)
+  c(areas, plane = colMeans(second), separated = apply(own, 2, all))
 }
 
 # One row for each size, form and number of areas (3 stands for more, too): the
-# share of the samples, and of the plane on average over all samples.
+# share of the samples; and over all samples the mean share of the square, and
+# in how many the training points are separated.
 count_all_areas <- function(sizes, reps, cores) {
-  axes <- list(seq(-1, 1, length.out = 81), seq(-0.8, 0.6, length.out = 57))
-  grid <- as.matrix(expand.grid(axes))
+  axis <- seq(-2, 2, length.out = 161)
+  grid <- as.matrix(expand.grid(axis, axis))
   do.call(rbind, lapply(sizes, function(n) {
     set.seed(20170800 + n)
     found <- do.call(rbind, over(draw_seeds(reps), function(seed) {
       set.seed(seed)
-      sample_areas(n, axes, grid)
+      sample_areas(n, axis, grid)
     }, cores))
     do.call(rbind, lapply(c("fixed", "paper"), function(form) {
+      average <- function(name) mean(found[, paste0(name, ".", form)])
+      stopifnot(found[, form] > 0)
       counts <- tabulate(pmin(found[, form], 3), 3)
       data.frame(n = n, form = form, areas = 1:3, share = counts / reps,
-                 plane = mean(found[, paste0("plane.", form)]), reps = reps)
+                 plane = average("plane"), separated = average("separated"),
+                 reps = reps)
     }))
   }))
 }
@@ -378,17 +386,18 @@ draw_borders <- function(n) {
 }
 
 print_areas <- function(areas) {
-  forms <- unique(areas[c("n", "form", "plane")])
+  forms <- unique(areas[c("n", "form", "plane", "separated")])
   cells <- cbind(matrix(sprintf("%.0f", 100 * areas$share), nrow(forms),
                         byrow = TRUE),
-                 sprintf("%.0f", 100 * forms$plane))
+                 sprintf("%.0f", 100 * forms$plane),
+                 sprintf("%.0f", 100 * forms$separated))
   dimnames(cells) <- list(
     paste0("n = ", forms$n, ", ", ifelse(forms$form == "paper", "paper's form",
                                          "r = 1e-3")),
-    c("1 area", "2", "3 or more", "of plane")
+    c("1 area", "2", "3 or more", "of square", "separated")
   )
-  print_block(paste("areas of class 2, % of", areas$reps[1],
-                    "samples; its mean share of the plane, %"), cells, 11)
+  print_block(paste("areas of class 2, % of", areas$reps[1], "samples; its",
+                    "share of the square, %; training points"), cells, 11)
 }
 
 draw_study <- function(results, small, large) {
