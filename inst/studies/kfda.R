@@ -8,9 +8,10 @@
 # fixed ridge is 1e-3, as in Mika et al. (1999). The paper shrinks the scatter
 # within classes as it shrinks the covariance, (1 - lambda) N + lambda tau K
 # (our reading: how its equation 18 enters is not printed), with the intensity
-# and the target of shrink_gram(); kme_fda() adds a multiple of the identity, N + r I with r = lambda / (1 - lambda) tau^2. The two
-# and the fixed ridge are also compared by one and the same cut, midway between
-# the means of the classes, where nothing but the scatter differs.
+# and the target of shrink_gram(); kme_fda() adds a multiple of the identity,
+# N + r I with r = lambda / (1 - lambda) tau^2. The two and the fixed ridge are
+# also compared by one and the same cut, midway between the means of the
+# classes, where nothing but the scatter differs.
 #
 # The paper shows its results as figures without numbers; ours stand beside
 # those of a direct evaluation of its formulas made before this package. Beside
