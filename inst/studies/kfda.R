@@ -149,7 +149,7 @@ sample_areas <- function(n, axis, grid) {
     count_areas(matrix(inside, length(axis)))
   })
   own <- midway_second(rules, sample, sample$x) == (sample$class == 2)
-  c(areas, plane = colMeans(second), separated = apply(own, 2, all))
+  c(areas, square = colMeans(second), separated = apply(own, 2, all))
 }
 
 # One row for each size, form and number of areas (3 stands for more, too): the
@@ -169,7 +169,7 @@ count_all_areas <- function(sizes, reps, cores) {
       stopifnot(found[, form] > 0)
       counts <- tabulate(pmin(found[, form], 3), 3)
       data.frame(n = n, form = form, areas = 1:3, share = counts / reps,
-                 plane = average("plane"), separated = average("separated"),
+                 square = average("square"), separated = average("separated"),
                  reps = reps)
     }))
   }))
@@ -387,10 +387,10 @@ draw_borders <- function(n) {
 }
 
 print_areas <- function(areas) {
-  forms <- unique(areas[c("n", "form", "plane", "separated")])
+  forms <- unique(areas[c("n", "form", "square", "separated")])
   cells <- cbind(matrix(sprintf("%.0f", 100 * areas$share), nrow(forms),
                         byrow = TRUE),
-                 sprintf("%.0f", 100 * forms$plane),
+                 sprintf("%.0f", 100 * forms$square),
                  sprintf("%.0f", 100 * forms$separated))
   dimnames(cells) <- list(
     paste0("n = ", forms$n, ", ", ifelse(forms$form == "paper", "paper's form",

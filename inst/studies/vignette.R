@@ -15,6 +15,14 @@ stored_file <- function(name) {
 }
 stored <- function(name) utils::read.csv(stored_file(name), comment.char = "#")
 
+# The one row of a table with these values.
+row_of <- function(table, ...) {
+  wanted <- list(...)
+  for (name in names(wanted)) table <- table[table[[name]] == wanted[[name]], ]
+  stopifnot(nrow(table) == 1)
+  table
+}
+
 # A figure as a PNG file of few colours, a third of the size: knitr draws a BMP
 # file, which is read and written again.
 small_png <- function(bmp, most = 32) {
