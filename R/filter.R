@@ -307,7 +307,8 @@ times_bandwidth <- function(sample, factor) {
   if (!is.null(kernel$rule)) {
     kernel$rule <- paste(format_number(factor, 3L), "times", kernel$rule)
   }
-  points_sample(sample$x, kernel, raw = sample_raw(sample))
+  given_blocks(points_sample(sample$x, kernel, raw = sample_raw(sample)),
+               sample$blocks)
 }
 
 # A single factor makes another kernel, and nothing else.
@@ -523,7 +524,8 @@ aggregate_statistics <- function(values, scale, complete, weight = 1) {
        scale = 1 + slack)
 }
 
-# Of the z of means beside those of all that a shift leaves as it is.
+# Of the z of means beside those of all that a shift leaves as it is, and of the
+# one statistic of lines.
 weight_of_means <- 1.3
 
 # The statistics that a filter asks for, as observed and drawn.
@@ -581,7 +583,8 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
   mixed <- any(further_statistics$order[1:6] %in% options$filter$order)
   joint <- aggregate_statistics(
     values, scale, scheme$complete,
-    ifelse(mixed & table$order %in% 0:1, weight_of_means, 1)
+    ifelse(mixed & table$order %in% 0:1 | words == linear_view, weight_of_means,
+           1)
   )
   set <- table$set[joint$maximum]
   table <- data.frame(

@@ -261,10 +261,24 @@ test_dependence.test_variables <- function(data, asked) {
     variables <- lapply(variables, vary_bandwidth, filter$factors)
     options["filter"] <- list(without_factor(filter))
   }
-  if (!is.null(options$bandwidths)) {
-    variables <- spread_bandwidths(variables, options$bandwidths)
-  }
   units <- exchange_units(variables, options)
+  read <- \(change) {
+    again <- read_variables(
+      change_values(data$data, change),
+      list(x = asked$kernel_x, y = asked$kernel_y), asked$kernel,
+      scale = asked$scale
+    )
+    if (is_single(filter)) lapply(again, vary_bandwidth, filter$factors) else
+      again
+  }
+  variables <- fit_moved(variables, units, read)
+  if (!is.null(options$bandwidths)) {
+    variables <- spread_bandwidths(variables, options$bandwidths, units)
+  }
+  options$views <- hsic_views(variables, options, units, read)
+  if (length(options$views) && is.null(options$filter)) {
+    options$filter <- list(name = "none", order = 0L, factors = 1)
+  }
   scheme <- check_permutations(options, units)
   new_hsic_test(variables, options, scheme,
                 hsic_statistics(variables, options, scheme), stored(asked),

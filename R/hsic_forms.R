@@ -8,6 +8,11 @@
 # ranks; of a filter several, table, left).
 hsic_statistics <- function(variables, options, scheme) {
   settled <- settle_variables(variables, options)
+  settled$samples <- lapply(settled$samples, given_blocks, scheme$given)
+  variables <- lapply(variables, \(variable) {
+    variable$sample <- given_blocks(variable$sample, scheme$given)
+    variable
+  })
   options$estimator <- settled$estimator
   source <- if (is.null(options$bandwidths)) {
     new_source(settled$samples, options, scheme)
@@ -64,9 +69,10 @@ new_source <- function(samples, options, scheme) {
   }
   n <- samples[[1L]]$n
   check_memory(n, n, "use fewer rows", copies = length(samples))
-  tensor_source(lapply(unname(samples), \(sample) {
+  k <- lapply(unname(samples), \(sample) {
     sample_matrix(walkable_sample(sample))
-  }))
+  })
+  if (is.null(scheme$given)) tensor_source(k) else filtered_source(k, scheme)
 }
 
 # Two centered matrices, or factors of them, as x and y; share: how large HSIC
@@ -77,8 +83,9 @@ pair_source <- function(samples, options, scheme) {
     !is.null(scheme$moved)
   factors <- if (!stored) pair_factors(samples, scheme$B)
   parts <- if (is.null(factors)) lapply(samples, centered_part) else
-    Map(\(factor, sample) new_part(factor, mean(sample_diagonal(sample)), TRUE),
-        factors, samples)
+    Map(\(factor, sample) {
+      new_part(factor, mean(sample_diagonal(without_blocks(sample))), TRUE)
+    }, factors, samples)
   source <- new_pair(parts, scheme, !is.null(factors))
   same <- matrix(seq_len(ncol(source$x$m)))
   source$share <- share_of(pair_forms(source, same), source$norms)
@@ -94,7 +101,7 @@ pair_source <- function(samples, options, scheme) {
 # variable that is constant within clusters move between clusters of any size,
 # sum_ij k_ij l_p(i)p(j) is a sum over clusters: of the other matrix, added up
 # over clusters, with the values of the one that moves. Row sums of k are 0, and
-# so it does not matter where l is centered.
+# so it does not matter where l is centered: here over clusters.
 new_pair <- function(parts, scheme, factors = FALSE) {
   parts <- unname(parts)
   n <- length(parts[[1L]]$diagonal)
@@ -103,9 +110,12 @@ new_pair <- function(parts, scheme, factors = FALSE) {
   if (!is.null(moved)) {
     codes <- scheme$clusters
     first <- which(!duplicated(codes))
-    parts[[moved]]$m <- parts[[moved]]$m[first, first, drop = FALSE]
+    values <- parts[[moved]]$m[first, first, drop = FALSE]
+    parts[[moved]] <- new_part(center_matrix(values)$k, max(abs(values)))
     whole <- parts[[3L - moved]]$m
-    parts[[3L - moved]]$m <- unname(rowsum(t(rowsum(whole, codes)), codes))
+    parts[[3L - moved]] <- new_part(
+      unname(rowsum(t(rowsum(whole, codes)), codes)), 0
+    )
   }
   list(x = parts[[1L]], y = parts[[2L]], n = n, norms = norms,
        factors = factors, scale = norms / n^2, moved = 1L)
@@ -165,9 +175,13 @@ low_rank <- function(sample, cap) {
   if (!is_definite(sample$kernel)) {
     return(NULL)
   }
+  blocks <- sample$blocks
+  sample <- without_blocks(sample)
   check_values(sample_diagonal(sample))
   check_memory(sample$n, cap, "use fewer rows")
-  .Call(C_r_lowrank, sample_source(sample), as.integer(cap))
+  factor <- .Call(C_r_lowrank, sample_source(sample), as.integer(cap))
+  if (is.null(factor) || is.null(blocks)) factor else
+    t(center_blocks(t(factor), blocks))
 }
 
 # Kernels that are not bounded, and their products, can overflow.
@@ -215,22 +229,26 @@ takes_bandwidths <- function(variable) {
 # The variables with many bandwidths where the kernel is not their own: with
 # "fuse" from half the 5% to twice the 95% quantile of distances, in a geometric
 # sequence.
-spread_bandwidths <- function(variables, bandwidths) {
+spread_bandwidths <- function(variables, bandwidths, units) {
   if (!any(vapply(variables, takes_bandwidths, NA))) {
     stop_input("'bandwidths' must be NULL where no variable is of points in ",
                "numeric columns with kernel_rbf()")
   }
-  lapply(variables, \(variable) {
+  Map(\(variable, l) {
     if (takes_bandwidths(variable)) {
       if (is.character(bandwidths)) {
-        ends <- log(range(fuse_bandwidths(variable$sample$x)))
+        x <- variable$sample$x
+        if (identical(l, units$moved)) {
+          x <- take_rows(x, !duplicated(units$clusters))
+        }
+        ends <- log(range(fuse_bandwidths(x)))
         bandwidths <- exp(seq(ends[1L], ends[2L], length.out = grid_bandwidths))
       }
       variable$sample$kernel$bandwidth <- as.double(bandwidths)
       variable$sample$kernel["rule"] <- list(NULL)
     }
     variable
-  })
+  }, variables, seq_along(variables))
 }
 
 # list(n, pairs, share, scale, moved) of two variables that may have many
@@ -248,7 +266,8 @@ fuse_source <- function(variables, scheme) {
   parts <- lapply(samples, lapply, \(one) centered_part(filterable_sample(one)))
   pairs <- list()
   for (y in parts[[2L]]) for (x in parts[[1L]]) {
-    pair <- c(new_pair(list(x, y), scheme), form_moments(x, y))
+    pair <- new_pair(list(x, y), scheme)
+    pair <- c(pair, form_moments(pair$x, pair$y))
     if (pair$variance <= n * rounding * pair$norms^2) pair$variance <- 0
     pairs <- c(pairs, list(pair))
   }
@@ -443,9 +462,12 @@ filter_draws <- function(variables, settled, plain, options, scheme) {
       list(values = form_values(source, options, drawn, FALSE),
            scale = source$scale)
     },
-    views = if (options$fused) list("fused HSIC" = fuse_source(
-      spread_bandwidths(variables, "fuse"), scheme
-    ))
+    views = c(
+      if (options$fused) list("fused HSIC" = fuse_source(
+        spread_bandwidths(variables, "fuse", scheme), scheme
+      )),
+      lapply(options$views, new_source, options, list(B = scheme$B))
+    )
   )
   values <- joint$values
   check_varies(values, scheme)
@@ -512,26 +534,33 @@ exchange_units <- function(variables, options) {
   points <- tabulate(codes)
   units$sizes <- rep(1L, length(points))
   units$blocks <- cluster_blocks(units)
-  if (length(unique(points)) > 1L) {
-    # Filters must not change with the sizes of what moves.
-    constant <- if (length(variables) == 2L && !options$operator &&
-                      options$statistic == "biased" &&
-                      is.null(options$filter)) {
-      vapply(variables, \(v) constant_within(v$sample, codes), NA)
-    }
-    if (any(constant)) {
-      units$moved <- max(which(constant))
-    } else {
-      units$of[1L] <- "of clusters of the same size"
-      units$blocks <- number_codes(paste(points, units$blocks))
-    }
+  # Filters must not change with the sizes of what moves.
+  constant <- if (length(variables) == 2L && is_average(options$estimator) &&
+                    options$statistic == "biased" && is.null(options$filter)) {
+    vapply(variables, \(v) constant_within(v$sample, codes), NA)
   }
-  if (max(lengths(in_blocks(length(points), units$blocks))) == 1L) {
+  if (any(constant)) {
+    units$moved <- max(which(constant))
+  } else if (length(unique(points)) > 1L) {
+    units$of[1L] <- "of clusters of the same size"
+    units$blocks <- number_codes(paste(points, units$blocks))
+  }
+  sizes <- lengths(in_blocks(length(points), units$blocks))
+  if (max(sizes) == 1L) {
     stop_input(
       "'clusters' must hold two of the same size (and block), which can ",
       "change places; sizes may differ where one of two variables is constant ",
       "within clusters, with estimator = \"kme\", statistic = \"biased\" and ",
       "no filter"
+    )
+  }
+  if (min(sizes) == 1L) {
+    ways <- count_labelings(seq_along(points), units$blocks)
+    warn_kernmean(
+      sum(sizes == 1L), " of ", length(points), " clusters have no partner of their size ",
+      "(and block) and keep their values; the others can change places in ",
+      format_number(ways), " ways, so that the p-value is at least ",
+      format_number(1 / ways, 2L), kind = "alone"
     )
   }
   units
@@ -541,4 +570,95 @@ exchange_units <- function(variables, options) {
 constant_within <- function(sample, codes) {
   values <- if (knows_points(sample)) sample$x else sample_matrix(sample)
   all(values == take_rows(values, which(!duplicated(codes))[codes]))
+}
+
+# The data of the variables, list(x, y) or list(x: a list of them), with other
+# values of some; change: a function of the values and of their number.
+change_values <- function(data, change) {
+  if (length(data) > 1L) Map(change, data, seq_along(data)) else
+    list(x = Map(change, data$x, seq_along(data$x)))
+}
+
+# Where values move between clusters of several sizes their kernel is fitted to
+# one of each cluster: how often a value stands in the data depends on who has
+# it. read(change): the variables of changed data.
+fit_moved <- function(variables, units, read) {
+  moved <- units$moved
+  if (!is.null(moved) && knows_points(variables[[moved]]$sample)) {
+    first <- !duplicated(units$clusters)
+    each <- read(\(x, l) if (l == moved) take_values(x, first) else x)
+    variables[[moved]]$sample <- sample_take(each[[moved]]$sample,
+                                             units$clusters)
+  }
+  variables
+}
+
+take_values <- function(x, i) if (is.null(dim(x))) x[i] else take_rows(x, i)
+
+# --- Other views of the values -----------------------------------------------
+
+linear_view <- "linear HSIC"
+
+# By their names the samples of further statistics of HSIC, two each, that see
+# what the plain one hardly does: in blocks the values less the means of their
+# blocks, and lines; where a variable is constant within clusters, the means of
+# the other one.
+hsic_views <- function(variables, options, units, read) {
+  if (length(variables) > 2L || options$alone || options$operator ||
+        options$null != "permutation" || !is_average(options$estimator) ||
+        !is.null(options$bandwidths) ||
+        !0L %in% c(options$filter, list(order = 0L))$order) {
+    return(NULL)
+  }
+  if (!is.null(units$moved)) {
+    means <- cluster_means(variables, units, read)
+    return(list("HSIC of cluster means" = lapply(means, given_blocks,
+                                                 units$blocks)))
+  }
+  open <- !vapply(variables, is_factor_variable, NA)
+  if (is.null(units$given) || !any(open)) {
+    return(NULL)
+  }
+  view <- \(make) {
+    samples <- lapply(variables, `[[`, "sample")
+    samples[open] <- lapply(samples[open], make)
+    lapply(samples, given_blocks, units$given)
+  }
+  c(
+    list("HSIC of values less block means" = view(\(sample) {
+      centered_view(sample, units$given)
+    })),
+    if (all(vapply(variables, \(v) knows_points(v$sample), NA))) {
+      stats::setNames(list(view(\(sample) {
+        points_sample(sample$x, kernel_linear())
+      })), linear_view)
+    }
+  )
+}
+
+# A point for each cluster: of what is constant in each its value, of columns of
+# numbers their means, with kernels fitted to these, of anything else the mean
+# of the features.
+cluster_means <- function(variables, units, read) {
+  codes <- units$clusters
+  first <- !duplicated(codes)
+  other <- 3L - units$moved
+  sample <- variables[[other]]$sample
+  numbers <- knows_points(sample) && !is.data.frame(sample_raw(sample)) &&
+    !is_factor_variable(variables[[other]])
+  samples <- lapply(read(\(x, l) {
+    if (l == other && numbers) {
+      rowsum(sample_raw(sample), codes) / tabulate(codes)
+    } else {
+      x
+    }
+  }), `[[`, "sample")
+  samples[[units$moved]] <- sample_take(variables[[units$moved]]$sample, first)
+  if (!numbers) {
+    sums <- rowsum(t(rowsum(sample_matrix(sample), codes)), codes)
+    samples[[other]] <- gram_sample(new_gram(unname(
+      block_means(sums, tabulate(codes))
+    ), sample$kernel))
+  }
+  samples
 }

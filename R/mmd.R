@@ -245,14 +245,15 @@ most_points_with_profiles <- 400
 
 # Of points, means and permutations, where nothing else is asked for, the joint
 # test of several statistics: as for filter = TRUE, or with what is no work for
-# each draw in place of profiles. Blocks and mixed columns have a view instead.
-settle_statistics <- function(options, asked, sample) {
+# each draw in place of profiles. Blocks and mixed columns have a view instead;
+# `least`: the points of the smallest sample.
+settle_statistics <- function(options, asked, sample, least) {
   if (is.null(c(options$filter, options$bandwidths, options$bins,
                 options$blocks, asked$control$statistic)) && !options$alone &&
         !is_gower(sample$kernel) &&
         options$null == "permutation" && is_average(options$estimator) &&
         !stores_gram(sample) && !is.null(flat_diagonal(sample$kernel)) &&
-        sample$n <= filter_most_points) {
+        sample$n <= filter_most_points && least > 1L) {
     options$filter <- take(
       if (sample$n <= most_points_with_profiles) TRUE else
         test_filter(order = c(0:2, "gpk", "moments")),
@@ -270,14 +271,15 @@ test_pooled.pooled_samples <- function(pooled, asked) {
   options <- mmd_options(asked)
   samples <- read_samples(pooled, options)
   check_two(samples, options)
-  options <- settle_statistics(options, asked, samples$sample)
+  options <- settle_statistics(options, asked, samples$sample,
+                               min(samples$sizes))
   options["filter"] <- list(without_factor(options$filter))
   units <- sample_units(samples$sizes, options$blocks, options$clusters,
                         samples$order)
+  samples$origin$blocks <- units$given
   scheme <- check_permutations(options, units, samples$order)
   scheme$bins <- count_bins(options, samples$sizes)
-  samples$views <- sample_views(samples$sample, view_names(samples, options),
-                                units)
+  samples$views <- sample_views(samples, view_names(samples, options))
   new_mmd_test(samples, options, scheme,
                mmd_statistics(samples, options, scheme), stored(asked))
 }
@@ -408,9 +410,16 @@ gram_rules <- list(when(\(a) TRUE, kernel = NULL, bandwidths = NULL,
 read_samples <- function(pooled, options) {
   sample <- pooled$sample
   sizes <- tabulate(pooled$groups, nlevels(pooled$groups))
-  if (length(sizes) < 2L || any(sizes < 2L)) {
-    stop_input("there must be two samples or more, of at least 2 points each, ",
-               "not of ", shorten(sizes, 8L))
+  if (length(sizes) < 2L || sum(sizes) < 3L) {
+    stop_input("there must be two samples or more, of at least 3 points in ",
+               "all, not of ", shorten(sizes, 8L))
+  }
+  alone <- levels(pooled$groups)[sizes == 1L]
+  if (length(alone) && (options$statistic == "unbiased" ||
+                          !is_unshrunk(options$estimator))) {
+    stop_input("there must be at least 2 points in each sample for filters, ",
+               "the unbiased statistic and estimators that shrink, not one in ",
+               quoted(alone))
   }
   bandwidths <- options$bandwidths
   if (stores_gram(sample)) {
@@ -540,7 +549,8 @@ mmd_statistics <- function(samples, options, scheme) {
   }
   settled <- est_settle(order_noise(options$estimator, samples$order), sample,
                         "the pooled sample")
-  samples$sample <- settled_sample(sample, settled)
+  blocks <- samples$origin$blocks
+  samples$sample <- given_blocks(settled_sample(sample, settled), blocks)
   # Of a filter only the plain statistic has a height, and it is in its values.
   height <- settled$height
   statistics <- if (length(c(options$filter, samples$views))) {
@@ -553,7 +563,7 @@ mmd_statistics <- function(samples, options, scheme) {
   }
   # Its sums that are not centered lose it where the points are far from 0.
   if (!average && is_linear(sample$kernel) && knows_points(sample)) {
-    samples$sample <- center_linear(without_gram(sample))
+    samples$sample <- given_blocks(center_linear(without_gram(sample)), blocks)
     source <- mmd_source(samples, plain_units(samples))
     statistics$share <- plain_summary(source)$share
   }
@@ -636,8 +646,8 @@ name_samples <- function(label, sizes) {
 # The unbiased statistic and its exact deviation over permutations of points.
 unbiased_summary <- function(statistics, sizes, options, scheme) {
   source <- statistics$source
-  if (is.null(source$rows) || length(sizes) > 2L || ncol(source$rows) > 1L ||
-        options$null != "permutation" || !is_unshrunk(options$estimator) ||
+  if (is.null(source$rows) || length(sizes) > 2L || min(sizes) < 2L ||
+        ncol(source$rows) > 1L || options$null != "permutation" || !is_unshrunk(options$estimator) ||
         !is.null(c(source$weights, source$bin, scheme$blocks)) ||
         !is.null(scheme$matrix) && !scheme$all) {
     return(NULL)
@@ -695,6 +705,9 @@ witness_values <- function(test, side) {
   sample <- largest_sample(test)
   witness <- witness_weights(sample, test, side)
   weights <- witness$weights
+  if (!is.null(test$origin$blocks)) {
+    weights <- drop(center_blocks(matrix(weights), test$origin$blocks))
+  }
   c(witness, if (!is.null(test$statistics)) filtered_witness(test, weights) else
     list(at = \(new) drop(sample_at(sample, new, weights)),
          at_points = \() sample_apply(sample, weights)))

@@ -37,7 +37,8 @@ filtered_statistics <- function(samples, options, scheme, height) {
            scale = sums$moments[[1L]] / sum(samples$sizes)^2)
     },
     views = lapply(samples$views, \(view) {
-      samples$sample <- filterable_sample(view)
+      samples$sample <- given_blocks(filterable_sample(view),
+                                     samples$origin$blocks)
       c(mmd_source(samples, units), list(bandwidth = view$kernel$bandwidth))
     })
   )
@@ -308,7 +309,7 @@ view_names <- function(samples, options, most = samples$sample$n) {
         !0L %in% c(options$filter, list(order = 0L))$order) {
     return(NULL)
   }
-  c(if (!is.null(options$blocks)) "MMD^2 centered within blocks",
+  c(if (!is.null(options$blocks)) "MMD^2 of points less block means",
     if (most <= filter_most_points && has_interactions(samples$sample)) {
       "MMD^2 of the ANOVA kernel"
     })
@@ -316,12 +317,13 @@ view_names <- function(samples, options, most = samples$sample$n) {
 
 # By these names samples of the same points with kernels that see what the plain
 # one does not, and no labels.
-sample_views <- function(sample, names, units) {
-  blocks <- if (is.null(units$clusters)) units$blocks else
-    units$blocks[units$clusters]
+sample_views <- function(samples, names) {
   if (!is.null(names)) sapply(names, \(name) {
-    if (endsWith(name, "blocks")) centered_view(sample, blocks) else
-      anova_view(sample)
+    if (endsWith(name, "block means")) {
+      centered_view(samples$sample, samples$origin$blocks)
+    } else {
+      anova_view(samples$sample)
+    }
   }, simplify = FALSE)
 }
 
@@ -385,15 +387,6 @@ centered_view <- function(sample, blocks) {
   gram_sample(new_gram(exp(-square / (2 * usual)), kernel_rbf(sqrt(usual))))
 }
 
-# Each row less the mean of its block; no rounding where that is all there is.
-center_blocks <- function(x, blocks) {
-  blocks <- number_codes(blocks)
-  means <- rowsum(x, blocks, reorder = FALSE) / tabulate(blocks)
-  r <- x - take_rows(means, blocks)
-  r[abs(r) <= 8 * .Machine$double.eps * max(abs(x))] <- 0
-  r
-}
-
 # That of the statistic that was the largest.
 largest_sample <- function(test) {
   table <- test$statistics
@@ -420,10 +413,11 @@ filtered_witness <- function(test, w) {
   sample <- settled_sample(sample, settled)
   sample <- filterable_sample(times_bandwidth(sample, row$factor))
   w <- matrix(w)
+  given <- given_blocks(sample, test$origin$blocks)
   if (row$order == 0L) {
     values <- \(apply) drop(apply(w))
   } else {
-    spectrum <- filter_spectrum(sample, min(filter$ratio))
+    spectrum <- filter_spectrum(given, min(filter$ratio))
     # Those of eigenvalues that are nearly 0 may have a share of the mean.
     u <- center_columns(spectrum$vectors)
     l <- spectrum$values

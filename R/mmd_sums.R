@@ -57,6 +57,8 @@ mmd_source <- function(samples, units) {
   if (!is.null(units$unit)) {
     return(gather_units(samples, units))
   }
+  blocks <- if (!stores_gram(sample)) sample$blocks
+  sample <- without_blocks(sample)
   each <- by_bandwidth(sample, bandwidths)
   native <- lapply(each, sample_source)
   rows <- vapply(native, \(of) .Call(C_r_kernel_rows, of), numeric(sample$n))
@@ -70,7 +72,42 @@ mmd_source <- function(samples, units) {
     source$native <- list(sample_source(distance))
     source$rates <- unit^2 / (2 * bandwidths^2)
   }
+  if (is.null(blocks)) source else center_source_sums(source, each, blocks)
+}
+
+# The source given blocks, without a look at HKH: labels change places within
+# blocks, so that the block means a of a set s are always the same, and s'HKHs =
+# s'Ks - 2 s'Ka + a'Ka. For each bandwidth list(shift: Ka, of each group, norm:
+# a'Ka, of each two groups).
+center_source_sums <- function(source, each, blocks) {
+  sizes <- source$sizes
+  groups <- diag(length(sizes))[rep(seq_along(sizes), sizes), , drop = FALSE]
+  a <- groups - center_blocks(groups, blocks)
+  source$given <- lapply(each, \(sample) {
+    shift <- as.matrix(sample_apply(sample, a))
+    list(shift = shift, norm = crossprod(a, shift))
+  })
+  source$diagonal <- vapply(each, \(sample) {
+    rows <- lapply(in_blocks(sample$n, blocks), \(i) {
+      sums <- sample_rows(sample_take(sample, i)) / length(i)
+      2 * sums - mean(sums)
+    })
+    sample_diagonal(sample) - unsplit(rows, blocks)
+  }, numeric(nrow(groups)))
+  source$rows[] <- 0
   source
+}
+
+# What s'Ks of each set of a chunk is larger by than s'HKHs; a column for each
+# bandwidth.
+given_forms <- function(source, labels) {
+  set <- rep_len(seq_len(labels$sets), labels$count)
+  vapply(source$given, \(of) {
+    shift <- .Call(C_r_subset_sums, labels$subsets, labels$count,
+                   tcross(of$shift, labels$groups))
+    2 * shift[cbind(seq_along(set), set)] -
+      rowSums(product(labels$groups, of$norm) * labels$groups)[set]
+  }, numeric(length(set)))
 }
 
 # The sample with each of many bandwidths; itself where there are none.
@@ -78,7 +115,9 @@ by_bandwidth <- function(sample, bandwidths) {
   if (is.null(bandwidths)) {
     return(list(sample))
   }
-  lapply(bandwidths, \(theta) points_sample(sample$x, kernel_rbf(theta)))
+  lapply(bandwidths, \(theta) {
+    given_blocks(points_sample(sample$x, kernel_rbf(theta)), sample$blocks)
+  })
 }
 
 # The sums of kernel values over units of points, which are a Gram matrix of
@@ -137,7 +176,7 @@ in_label_chunks <- function(units, scheme, pairs, progress, use) {
     use(list(
       subsets = .Call(C_r_subsets, permutations, count, units$sizes, sets,
                       units$blocks, observed),
-      sets = nrow(sets), count = as.double(count + observed) * nrow(sets)
+      sets = nrow(sets), groups = sets + 0, count = as.double(count + observed) * nrow(sets)
     ))
   })
 }
@@ -149,8 +188,9 @@ subset_sums <- function(source, labels) {
     .Call(C_r_subset_forms, native, labels$subsets, labels$count, source$rates)
   })
   bind <- \(field) do.call(cbind, lapply(forms, `[[`, field))
+  less <- if (is.null(source$given)) 0 else given_forms(source, labels)
   sums <- \(v) .Call(C_r_subset_sums, labels$subsets, labels$count, v)
-  list(forms = bind("forms"), rows = sums(source$rows),
+  list(forms = bind("forms") - less, rows = sums(source$rows),
        trace = sums(source$diagonal),
        weights = if (!is.null(source$weights)) sums(matrix(source$weights)),
        moments = bind("moments"), sets = labels$sets)
@@ -341,10 +381,13 @@ fuse_statistic <- function(sums) {
 # The distances of the means that it gives for each labeling.
 mean_statistics <- function(samples, options, scheme, estimator) {
   # What takes no weights and no matrix takes points alone.
+  sample <- samples$sample
+  blocks <- if (!has_weights(estimator)) sample$blocks
+  if (!is.null(blocks)) sample <- without_blocks(sample)
   sample <- if (has_weights(estimator) || needs_gram(estimator)) {
-    form_sample(samples$sample)
+    form_sample(sample)
   } else {
-    without_gram(samples$sample)
+    without_gram(sample)
   }
   # The points of the units that an order gives to each group.
   units <- scheme$clusters %||% seq_len(sample$n)
@@ -354,14 +397,14 @@ mean_statistics <- function(samples, options, scheme, estimator) {
     points <- lapply(split(order, group), \(i) {
       unlist(members[i], use.names = FALSE)
     })
-    mean_sums(sample, unname(points), estimator)
+    mean_sums(sample, unname(points), estimator, blocks)
   }
   of <- \(sums) plain_statistic(sums, "biased")
   values <- refitted_draws(
     \(order) of(sums(order)), scheme, estimator,
     sum(samples$sizes^3) / 3, options$progress
   )
-  samples$sample <- sample
+  samples$sample <- given_blocks(sample, blocks)
   list(values = values, plain = values[1L],
        share = plain_summary(mmd_source(samples, plain_units(samples)))$share,
        pairs = if (length(scheme$sizes) > 2L) {
@@ -370,14 +413,23 @@ mean_statistics <- function(samples, options, scheme, estimator) {
 }
 
 # What the sums of one labeling would be of plain means with the inner products
-# of those that the estimator gives for the points of each group.
-mean_sums <- function(sample, points, estimator) {
+# of those that the estimator gives for the points of each group, less the means
+# of its blocks where features are not centered yet.
+mean_sums <- function(sample, points, estimator, blocks) {
   sizes <- lengths(points)
   means <- lapply(points, \(i) {
     part <- sample_take(sample, i)
     if (has_weights(estimator)) est_weights(estimator, part) else
       est_parts(estimator, part)
   })
+  if (!is.null(blocks)) {
+    own <- vapply(points, \(i) seq_len(sample$n) %in% i / length(i),
+                  numeric(sample$n))
+    less <- center_blocks(own, blocks) - own
+    means <- lapply(seq_along(means), \(g) {
+      c(means[[g]], list(list(sample = sample, weights = less[, g])))
+    })
+  }
   inner <- if (has_weights(estimator)) {
     weights <- matrix(0, sample$n, length(points))
     weights[cbind(unlist(points), rep(seq_along(points), sizes))] <-

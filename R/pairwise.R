@@ -339,10 +339,10 @@ shared_draws <- function(pairs, asked) {
 general_pair <- function(settled, pair, drawn, asked) {
   samples <- list(
     sample = sample_take(settled$walkable, pair_rows(settled, pair)),
-    sizes = c(pair$m, pair$n), bandwidths = settled$bandwidths
+    sizes = c(pair$m, pair$n), bandwidths = settled$bandwidths,
+    origin = list(blocks = pair$units[[1L]]$given)
   )
-  samples$views <- sample_views(samples$sample, settled$views,
-                                pair$units[[1L]])
+  samples$views <- sample_views(samples, settled$views)
   scheme <- check_permutations(asked, pair$units[[1L]])
   n <- pair$m + pair$n
   if (identical(nrow(drawn), n) && is.null(c(pair$bins[[1L]], scheme$matrix)) &&

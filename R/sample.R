@@ -8,13 +8,14 @@
 #   gram     their Gram matrix, if one was given or formed; else NULL
 #   weights  the user's, or NULL for 1/n each
 #   origin   of a linear kernel, where that is not 0
+#   blocks   codes of the points, given which its features are centered, or NULL
 # A new kind of sample is a constructor, and methods for the verbs below.
 # A sketch (sketch_sample.R) is one of which only sums over points are known.
 
 new_sample <- function(kind, n, kernel, x = NULL, gram = NULL, weights = NULL,
                        raw = NULL) {
   sample <- list(n = n, kernel = kernel, x = x, gram = gram, weights = weights,
-                 raw = raw, origin = NULL)
+                 raw = raw, origin = NULL, blocks = NULL)
   class(sample) <- c(paste0(kind, "_sample"), "kernmean_sample")
   sample
 }
@@ -25,6 +26,48 @@ points_sample <- function(x, kernel, weights = NULL, raw = NULL) {
 
 gram_sample <- function(g, weights = NULL) {
   new_sample("gram", nrow(g$K), g$kernel, g$x, g, weights, g$raw)
+}
+
+# The sample given blocks: its features are less the means of their blocks, and
+# its Gram matrix is HKH, H = I less the means. Features of new points are not.
+given_blocks <- function(sample, blocks) {
+  if (is.null(blocks)) {
+    return(sample)
+  }
+  if (stores_gram(sample)) {
+    g <- sample$gram
+    sample$gram <- new_gram(center_both(g$K, blocks), g$kernel, g$x, g$raw)
+  } else if (is_linear(sample$kernel)) {
+    x <- center_blocks(sample$x, blocks)
+    return(points_sample(x, sample$kernel, sample$weights, sample_raw(sample)))
+  }
+  sample$blocks <- blocks
+  sample
+}
+
+# The same with its features as they were, where they can be told.
+without_blocks <- function(sample) {
+  if (!stores_gram(sample)) sample["blocks"] <- list(NULL)
+  sample
+}
+
+# Its Gram matrix is stored where it is centered, and only there.
+form_given <- function(sample) {
+  if (is.null(sample$blocks)) sample else form_sample(sample)
+}
+
+# Each row less the mean of its block; no rounding where that is all there is.
+center_blocks <- function(x, blocks) {
+  blocks <- number_codes(blocks)
+  means <- rowsum(x, blocks, reorder = FALSE) / tabulate(blocks)
+  r <- x - take_rows(means, blocks)
+  r[abs(r) <= 8 * .Machine$double.eps * max(abs(x))] <- 0
+  r
+}
+
+# HKH
+center_both <- function(k, blocks) {
+  unname(center_blocks(t(center_blocks(k, blocks)), blocks))
 }
 
 # Points as they are given, with a kernel to be fitted to them.
@@ -239,6 +282,7 @@ axes_of <- function(sample) {
 # A fold of tile.R over its points or its stored values.
 fold_sample <- function(sample, fold, ...) {
   check_rows(sample)
+  sample <- form_given(sample)
   if (stores_gram(sample)) fold(NULL, sample$gram$K, ...) else
     fold(sample$kernel, sample$x, ...)
 }
@@ -264,6 +308,7 @@ sample_apply <- function(sample, v) {
 
 # K itself.
 sample_matrix <- function(sample) {
+  sample <- form_given(sample)
   if (stores_gram(sample)) sample$gram$K else fold_sample(sample, fold_store)
 }
 
@@ -273,8 +318,15 @@ as.matrix.kernmean_sample <- function(x, ...) sample_matrix(x)
 # The gram, formed if there is none.
 sample_gram <- function(sample) {
   check_rows(sample)
-  if (stores_gram(sample)) sample$gram else
-    form_gram(sample$x, sample$kernel, sample$raw)
+  if (stores_gram(sample)) {
+    return(sample$gram)
+  }
+  g <- form_gram(sample$x, sample$kernel, sample$raw)
+  if (!is.null(sample$blocks)) {
+    check_memory(sample$n, sample$n, "use fewer points", copies = 3)
+    g$K <- center_both(g$K, sample$blocks)
+  }
+  g
 }
 
 # The same sample with its gram: for work that looks at K more than once. A
@@ -320,6 +372,7 @@ sample_take <- function(sample, i) {
   sample["raw"] <- list(take_rows(sample$raw, i))
   sample$n <- nrow(sample$x)
   sample["weights"] <- list(sample$weights[i])
+  sample["blocks"] <- list(sample$blocks[i])
   sample
 }
 
@@ -339,7 +392,8 @@ own_order <- function(sample) {
 
 # The sample of points, its values not stored.
 without_gram <- function(sample) {
-  points_sample(sample$x, sample$kernel, sample$weights, sample$raw)
+  given_blocks(points_sample(sample$x, sample$kernel, sample$weights,
+                             sample$raw), sample$blocks)
 }
 
 # A linear kernel whose origin is the mean of the points: a test does not see

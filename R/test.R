@@ -194,14 +194,15 @@ settled_sample <- function(sample, settled) {
 # --- Permutations ------------------------------------------------------------
 
 # What changes places: list(blocks, clusters: codes 1, 2, ... of the points or
-# NULL; of: words), as they were given; `order`: the rows of the data that the
-# points come from.
+# NULL; given: the blocks of points, whatever changes places; of: words), as they
+# were given; `order`: the rows of the data that the points come from.
 read_units <- function(blocks, clusters, order) {
   units <- list(blocks = blocks, clusters = clusters)
   for (name in names(Filter(Negate(is.null), units))) {
     codes <- check_each(units[[name]], length(order), name)[order]
     units[[name]] <- number_codes(codes)
   }
+  units$given <- units$blocks
   units$of <- c(if (!is.null(clusters)) "of clusters",
                 if (!is.null(blocks)) "within blocks")
   units

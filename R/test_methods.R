@@ -16,7 +16,7 @@ fit_lines.htest <- function(x, digits) {
     if (inherits(x$kernel, "kernmean_kernel")) kernel_lines(x$kernel) else
       unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
     fill_lines(paste0(items, rep(c(",", ""), c(length(items) - 1L, 1L)))),
-    strwrap(maximum_line(x)),
+    strwrap(c(maximum_line(x), low_line(x))),
     if ("guard" %in% names(x$smoothing)) {
       paste0(x$estimator$label, guard_words(list(share = x$smoothing["guard"])))
     },
@@ -37,6 +37,16 @@ maximum_line <- function(test) {
            if (is.null(test$arguments$filter)) {
              paste0("; filter = \"none\" is ", words[1L], " alone")
            })
+  }
+}
+
+# Points that change places should be no more alike than others.
+low_line <- function(test) {
+  draws <- test$replicates
+  if (inherits(test, c("mmd_test", "hsic_test")) && length(draws) > 98L &&
+        mean(draws <= test$statistic) < 0.01) {
+    paste0("the statistic is below 99% of the draws, as where rows come in ",
+           "pairs, strata or repeated measures that 'blocks' were not told of")
   }
 }
 

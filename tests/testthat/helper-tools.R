@@ -163,3 +163,10 @@ with_binding <- function(name, value, code) {
 
 # As if the exact path were for at most so many points.
 with_most_points <- \(most, code) with_binding("filter_most_points", most, code)
+
+# Given blocks: the features less the means of their blocks.
+given_R <- function(K, blocks) {
+  same <- outer(blocks, blocks, `==`)
+  H <- diag(nrow(K)) - same / rowSums(same)
+  H %*% K %*% H
+}

@@ -49,7 +49,8 @@ test_that("clusters change places with those of their size", {
   within <- within[, apply(within, 2, \(m) all(block[m] == block))]
   test <- run(blocks = block[codes], permutations = "all")
   expect_equal(sort(test$replicates), sort(over_columns(
-    apply(within, 2, moved_points), \(p) hsic_R(K, L, p)
+    apply(within, 2, moved_points),
+    \(p) hsic_R(given_R(K, block[codes]), given_R(L, block[codes]), p)
   )), tolerance = 1e-12)
 })
 
@@ -107,7 +108,8 @@ test_that("values that are constant within clusters move between all sizes", {
   # A factor, such as the treatment of each cluster.
   arm <- factor(c("a", "b", "a", "b", "a", "b", "b"))
   set.seed(2)
-  test <- hsic_test(x, arm[codes], kernel_x = rbf, clusters = codes, B = 40)
+  test <- hsic_test(x, arm[codes], kernel_x = rbf, clusters = codes, B = 40,
+                    filter = "none")
   set.seed(2)
   moves <- draw_columns(7, 40)
   expect_equal(test$replicates, over_columns(moves, \(move) {
@@ -122,7 +124,8 @@ test_that("values that are constant within clusters move between all sizes", {
   whole <- random_points(8, 1, 6)[even, , drop = FALSE]
   L <- gram_R(rbf, whole)
   set.seed(3)
-  a <- hsic_test(x, whole, kernel = rbf, clusters = even, B = 30)
+  a <- hsic_test(x, whole, kernel = rbf, clusters = even, B = 30,
+                 filter = "none")
   set.seed(3)
   p <- draw_columns(8, 30)
   expect_equal(a$replicates, over_columns(rbind(p, p + 8L), \(p) {

@@ -1,11 +1,11 @@
-# The points centered within blocks as one more view in tests with blocks.
+# Points less the means of their blocks as one more view in tests with blocks.
 
 set.seed(61)
 pair <- rep(1:8, 2)
 x <- matrix(rnorm(8, sd = 2) + rnorm(32), 16) + rep(c(0, 1), each = 8)
 two <- rep(c("a", "b"), each = 8)
 every <- test_control(permutations = "all", statistic = "biased")
-centered <- "MMD^2 centered within blocks"
+centered <- "MMD^2 of points less block means"
 run <- \(x, ..., groups = two, blocks = pair) {
   mmd_test(x ~ groups, ..., blocks = blocks, control = every)
 }

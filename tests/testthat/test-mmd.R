@@ -228,8 +228,10 @@ test_that("blocks keep their numbers of points of each sample", {
   expect_gt(nrow(unique(t(permutations))), 190)
   set.seed(8)
   test <- mmd_test(x, y, rbf, blocks = blocks, filter = "none", B = 200)
-  given <- mmd_set(x, y, rbf, permutations = permutations)
-  expect_equal(test$replicates, given$replicates)
+  within <- given_R(K, blocks)
+  expect_near(test$replicates, apply(permutations, 2, \(p) {
+    mmd_R(within, p, 13)
+  }), 1e-12)
 })
 
 test_that("bins of one point are points, larger bins stay together", {
@@ -428,7 +430,7 @@ test_that("bad input is answered", {
   three <- pooled ~ rep(1:3, c(8, 8, 6))
   lines <- refusals(expression(
     mmd_test(x), mmd_test(x, y[, 1]), mmd_test(x, "a"),
-    mmd_test(x, y[1, , drop = FALSE]), mmd_test(x, y, B = 0),
+    mmd_test(x, y[1, , drop = FALSE], filter = TRUE), mmd_test(x, y, B = 0),
     mmd_test(x, y, "rbf"), mmd_test(x, y, rbf, "kmee"),
     mmd_set(x, y, null = "normal"), mmd_test(x, y, lambda = 1),
     mmd_test(x, y, typo = 1), mmd_test(x, y, statistic = "biased"),

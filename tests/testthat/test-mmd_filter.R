@@ -213,7 +213,7 @@ test_that("blocks and clusters", {
   run <- \(...) mmd_set(x[1:9, ], x[10:15, ], rbf,
                         filter = test_filter(ratio = 0.05, order = 1:2),
                         permutations = "all", ...)
-  compare <- \(test, labels) {
+  compare <- \(test, labels, K) {
     want <- mmd_values_R(fixed(K), cbind(observed, labels), test$statistics,
                          "tikhonov", test$type)
     found <- aggregated_R(want$values, want$scale, complete = TRUE)
@@ -223,12 +223,12 @@ test_that("blocks and clusters", {
     expect_equal(test$p.value, found$p)
     expect_near(sort(test$replicates), sort(found$top[-1]), 1e-10)
   }
-  compare(run(blocks = blocks), labels)
+  compare(run(blocks = blocks), labels, given_R(K, blocks))
   # Clusters of different sizes: the sizes of the samples vary.
   clusters <- c(1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 5, 5, 6, 6, 6)
   labels <- apply(utils::combn(6, 3), 2, \(s) 2 - clusters %in% s)
   for (type in c("biased", "unbiased")) {
-    compare(few_draws(run(clusters = clusters, statistic = type)), labels)
+    compare(few_draws(run(clusters = clusters, statistic = type)), labels, K)
   }
 })
 
