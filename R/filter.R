@@ -524,9 +524,11 @@ aggregate_statistics <- function(values, scale, complete, weight = 1) {
        scale = 1 + slack)
 }
 
-# Of the z of means beside those of all that a shift leaves as it is, and of the
-# one statistic of lines.
+# Of the z of means beside those of all that a shift leaves as it is.
 weight_of_means <- 1.3
+# Of the one statistic of lines beside those of any dependence.
+weight_of_lines <- 1.5
+linear_view <- "linear HSIC"
 
 # The statistics that a filter asks for, as observed and drawn.
 # source_of(factor) has what a multiple of the bandwidth needs, or one for each
@@ -581,11 +583,9 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
     table <- rbind(table, alone)
   }
   mixed <- any(further_statistics$order[1:6] %in% options$filter$order)
-  joint <- aggregate_statistics(
-    values, scale, scheme$complete,
-    ifelse(mixed & table$order %in% 0:1 | words == linear_view, weight_of_means,
-           1)
-  )
+  weight <- ifelse(mixed & table$order %in% 0:1, weight_of_means, 1)
+  weight[words == linear_view] <- weight_of_lines
+  joint <- aggregate_statistics(values, scale, scheme$complete, weight)
   set <- table$set[joint$maximum]
   table <- data.frame(
     statistic = words, table[c("order", "ratio")],

@@ -26,15 +26,35 @@
 #' `test_control(null = "gamma")` takes the gamma law of Gretton et al. (2007)
 #' for the biased statistic: liberal with few points and heavy tails.
 #'
+#' @section Blocks:
+#' With `blocks` the test asks for dependence *within* blocks (clinics, species,
+#' subjects), whatever x and y do between them: as `lm(y ~ x + block)` does for
+#' lines, \eqn{HKH}{HKH} and \eqn{HLH}{HLH} with H the identity less the means
+#' of blocks are the centered matrices of every statistic, filter and estimator.
+#' With [kernel_linear()] `normalized HSIC` is the squared partial correlation
+#' given the blocks. Values of y change places within blocks, which leaves H as
+#' it is: p-values are exact. More than two variables have \eqn{1 + HKH/m}{1 +
+#' HKH/m}, m the mean diagonal, in dHSIC.
+#'
+#' Two variables have two further statistics in the same p-value, unless
+#' `filter = "none"`: HSIC of the values less block means (kernels of columns
+#' that are centered before; see [mmd_test()] for their bandwidths), and the
+#' HSIC of linear kernels, whose z counts 1.5 times, so that the test is nearly
+#' as powerful on lines as lm() is (see `vignette("tests")`).
+#'
 #' @section Clusters:
 #' Points that come in clusters (the visits of a patient) cannot change places
 #' one by one. With `clusters` the values of y move as whole clusters, points
-#' keeping their order, between clusters of the same size (and block). Where y,
-#' or else x, is constant within every cluster, as a treatment is, its values
-#' move between clusters of any size (for the biased statistic of two variables,
-#' averages, and no filter). For pairs and other `blocks` of groups take
-#' [mmd_test()]: it has a statistic centered within blocks, which this test has
-#' not.
+#' keeping their order, between clusters of the same size (and block). A warning
+#' (class `kernmean_warning_alone`) counts those that have no partner, and says
+#' what p-value that leaves. Where y, or else x, is constant within every
+#' cluster, as a treatment is, its values move between clusters of any size (for
+#' the biased statistic of two variables, the KME, and no filter). Its bandwidth
+#' and units are then those of one value for each cluster, and there is a second
+#' statistic in the same p-value, unless `filter = "none"`: the *HSIC of cluster
+#' means* of the other variable (of its columns, with a bandwidth of their own;
+#' of factors and kernel values the means of features). It sees what differs
+#' between clusters beside much noise within.
 #'
 #' @section Many bandwidths:
 #' `bandwidths = "fuse"` combines five bandwidths of [kernel_rbf()] for each
@@ -80,8 +100,9 @@
 #'   `TRUE`, the name of a spectral filter or [test_filter()].
 #' @param B Number of permutations; `NULL` is 399 with a filter or in the joint
 #'   test, else 999, or all labelings if these are no more than 2,000.
-#' @param blocks One value for each point; values of y change places within a
-#'   block only (repeated measures, strata).
+#' @param blocks One value for each point: what is given (strata, subjects).
+#'   Dependence within blocks is tested, and values of y change places within a
+#'   block only, see Blocks.
 #' @param clusters One value for each point; whole clusters change places.
 #' @param scale The [units] of the columns of each numeric variable.
 #' @param control See [test_control()].

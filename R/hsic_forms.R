@@ -557,8 +557,9 @@ exchange_units <- function(variables, options) {
   if (min(sizes) == 1L) {
     ways <- count_labelings(seq_along(points), units$blocks)
     warn_kernmean(
-      sum(sizes == 1L), " of ", length(points), " clusters have no partner of their size ",
-      "(and block) and keep their values; the others can change places in ",
+      sum(sizes == 1L), " of ", length(points), " clusters have no partner of ",
+      "their size (and block) and keep their values; the others can change ",
+      "places in ",
       format_number(ways), " ways, so that the p-value is at least ",
       format_number(1 / ways, 2L), kind = "alone"
     )
@@ -596,8 +597,6 @@ fit_moved <- function(variables, units, read) {
 take_values <- function(x, i) if (is.null(dim(x))) x[i] else take_rows(x, i)
 
 # --- Other views of the values -----------------------------------------------
-
-linear_view <- "linear HSIC"
 
 # By their names the samples of further statistics of HSIC, two each, that see
 # what the plain one hardly does: in blocks the values less the means of their

@@ -42,17 +42,35 @@
 #' which lies in one sample (the pupils of a class), keep together: the labels
 #' of whole `clusters` are permuted, with `blocks` too within these.
 #'
-#' With `blocks` the plain statistic is one of two: \eqn{\mathrm{MMD}^2}{MMD^2}
-#' of the points less the means of their blocks, *centered within blocks*, sees
-#' shifts that are small beside the differences of subjects, the plain one
-#' changes of scale. The larger one, each standardized over all draws, is the
-#' statistic `max z`, see [test_filter()], and exact. The ratio of its bandwidth
-#' to that of the points is that of the median distances. For sums of kernels
-#' and [kernel_function()], and where only kernel values are known, it is an RBF
-#' kernel, at the median, of the distances of features less the means of their
-#' blocks. It joins the statistics of filters that have order 0. `filter =
-#' "none"` is the plain statistic alone, as are `bandwidths = "fuse"` and
-#' estimators other than the KME.
+#' Blocks are given, too: the test asks for differences within them, and what
+#' differs between blocks is taken away. With H the identity less the means of
+#' blocks, HKH stands in place of K in every statistic, filter, estimator and
+#' picture: features less the means of their blocks. Of two samples
+#' \eqn{\mathrm{MMD}^2}{MMD^2} is \eqn{w'HKHw}{w'HKHw}, w = 1/m on x and -1/n on
+#' y, the stratified MMD; with [kernel_linear()] and a binary outcome that is
+#' the statistic of Mantel and Haenszel. `r.squared` is the share of what varies
+#' within blocks. HKH is not stored where points are known and nothing but sums
+#' is asked for. Permutations within blocks leave H as it is: the level is
+#' exact. S-KMSE shrinks features that are centered, often to nothing.
+#'
+#' With `blocks` the plain statistic is one of two: the other is
+#' \eqn{\mathrm{MMD}^2}{MMD^2} *of points less block means*, whose columns are
+#' centered before the kernel sees them. It sees shifts that are small beside
+#' the differences of subjects, the plain one changes of scale. The larger one,
+#' each standardized over all draws, is the statistic `max z`, see
+#' [test_filter()]. The ratio of its bandwidth to that of the points is that of
+#' the median distances. For sums of kernels and [kernel_function()], and where
+#' only kernel values are known, it is an RBF kernel, at the median, of the
+#' distances of features less the means of their blocks. It joins the statistics
+#' of filters that have order 0. `filter = "none"` is the plain statistic alone,
+#' as are `bandwidths = "fuse"` and estimators other than the KME.
+#'
+#' `print()` says where the statistic is below 99% of the draws: then the points
+#' that change places are less alike than those of different samples, as in
+#' pairs that `blocks` were not told of.
+#'
+#' A single point may be a sample: it is tested against the others by the plain
+#' biased statistic alone (p is at least 1/N).
 #'
 #' @section Numbers and factors:
 #' Of columns some of which are factors the kernel is [kernel_gower()], and of
@@ -139,8 +157,8 @@
 #' \item{unbiased}{for two samples: the unbiased statistic and its exact
 #'   standard deviation over all permutations}
 #' \item{statistics, left}{see [test_filter()]}
-#' \item{views}{samples of the points centered within blocks, by the names of
-#'   their statistics}
+#' \item{views}{samples of the points less the means of their blocks, or of the
+#'   ANOVA kernel, by the names of their statistics}
 #' \item{spectra}{with profiles: the eigenvalues of each group's covariance,
 #'   and the 5% and 95% quantiles of the draws'}
 #' \item{arguments, origin}{what was asked for, and what the data are called}
@@ -647,7 +665,8 @@ name_samples <- function(label, sizes) {
 unbiased_summary <- function(statistics, sizes, options, scheme) {
   source <- statistics$source
   if (is.null(source$rows) || length(sizes) > 2L || min(sizes) < 2L ||
-        ncol(source$rows) > 1L || options$null != "permutation" || !is_unshrunk(options$estimator) ||
+        ncol(source$rows) > 1L || options$null != "permutation" ||
+        !is_unshrunk(options$estimator) ||
         !is.null(c(source$weights, source$bin, scheme$blocks)) ||
         !is.null(scheme$matrix) && !scheme$all) {
     return(NULL)

@@ -158,7 +158,8 @@ labeled_sums <- function(source, scheme, pairs, progress) {
 }
 
 # use(labels) of chunks of labelings, the observed one first in the first:
-# list(subsets, sets: how many of each labeling).
+# list(subsets, sets: how many of each labeling, groups: the groups of each set,
+# count: the sets of all).
 in_label_chunks <- function(units, scheme, pairs, progress, use) {
   groups <- length(units$sizes)
   sets <- diag(groups) == 1
@@ -176,7 +177,8 @@ in_label_chunks <- function(units, scheme, pairs, progress, use) {
     use(list(
       subsets = .Call(C_r_subsets, permutations, count, units$sizes, sets,
                       units$blocks, observed),
-      sets = nrow(sets), groups = sets + 0, count = as.double(count + observed) * nrow(sets)
+      sets = nrow(sets), groups = sets + 0,
+      count = as.double(count + observed) * nrow(sets)
     ))
   })
 }

@@ -11,7 +11,8 @@
 #' `blocks`, by `clusters`, or all labelings of the pair): labels of all groups
 #' would hold the level only where no two groups differ. The bandwidth, the
 #' units of the columns and the noise of marginalized estimators come from the
-#' points of all groups, once; what shrunk means choose comes from the pair.
+#' points of all groups, once; what shrunk means choose comes from the pair, and
+#' so do the means of `blocks` that features are centered by.
 #'
 #' @section Draws:
 #' Comparisons of groups of the same two sizes share one set of permutations,

@@ -56,6 +56,9 @@ form_given <- function(sample) {
   if (is.null(sample$blocks)) sample else form_sample(sample)
 }
 
+# Codes 1, 2, ... of the values, in the order in which they come.
+number_codes <- function(values) match(values, unique(values))
+
 # Each row less the mean of its block; no rounding where that is all there is.
 center_blocks <- function(x, blocks) {
   blocks <- number_codes(blocks)

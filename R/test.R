@@ -194,8 +194,8 @@ settled_sample <- function(sample, settled) {
 # --- Permutations ------------------------------------------------------------
 
 # What changes places: list(blocks, clusters: codes 1, 2, ... of the points or
-# NULL; given: the blocks of points, whatever changes places; of: words), as they
-# were given; `order`: the rows of the data that the points come from.
+# NULL; given: the blocks of points, whatever changes places; of: words), as
+# they were given; `order`: the rows of the data that the points come from.
 read_units <- function(blocks, clusters, order) {
   units <- list(blocks = blocks, clusters = clusters)
   for (name in names(Filter(Negate(is.null), units))) {
@@ -207,9 +207,6 @@ read_units <- function(blocks, clusters, order) {
                 if (!is.null(blocks)) "within blocks")
   units
 }
-
-# Codes 1, 2, ... of the values, in the order in which they come.
-number_codes <- function(values) match(values, unique(values))
 
 # The value that all points of a cluster share, one for each cluster; NULL if
 # they share none.

@@ -151,7 +151,14 @@ test_that("HSIC has HKH of both variables, by factors and whole", {
     list(K, L, given_R(outer(group, group, `==`) + 0, block)), unit
   )), 1e-10)
   # The views.
+  set.seed(8)
   test <- hsic_test(x[, 1], x[, 2], kernel = rbf, blocks = block, B = 19)
+  set.seed(8)
+  alone <- hsic_test(x[, 1], x[, 2], kernel = kernel_linear(), blocks = block,
+                     filter = "none", B = 19)
+  # The z of lines counts 1.5 times.
+  z <- scale(c(alone$statistic, alone$replicates))[1]
+  expect_near(test$statistics$z[3], 1.5 * z, 1e-9)
   r <- lapply(1:2, \(j) within(x[, j], block))
   middle <- \(z) sqrt(median(dist(z)^2))
   theta <- 1.3 * vapply(1:2, \(j) middle(r[[j]]) / middle(x[, j]), 1)
