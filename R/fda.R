@@ -193,7 +193,7 @@ new_kme_fda <- function(fit, sample, classes, prior, arguments) {
 # levels, the empty ones too).
 check_grouping <- function(grouping, n) {
   check_labels(grouping, n, "grouping")
-  grouping <- as.factor(grouping)
+  grouping <- as_factor(grouping)
   classes <- check_classes(grouping, "grouping", "points")
   list(of = as.integer(classes), counts = c(table(classes)),
        lev = levels(grouping))

@@ -118,7 +118,7 @@ test_that("sizes that fall for long are warned of", {
   set.seed(9)
   day <- rep(1:30, each = 150)
   some <- unlist(lapply(1:30, \(t) which(day == t)[seq_len(154 - 4 * t)]))
-  falling <- cbind(service_days(30), day = sprintf("d%02d", day))[some, ]
+  falling <- cbind(service_days(30), day = c(letters, LETTERS)[day])[some, ]
   falling <- kme_sketch(falling, landmarks, groups = "day", moments = 2)
   expect_warning(kme_changes(falling, B = 19, max = 2), "sizes rise or fall",
                  class = "kernmean_warning_sizes")
