@@ -245,6 +245,8 @@ predict.kme_density <- function(object, newdata = NULL,
                                 type = c("density", "log"), ...) {
   check_dots(...)
   type <- take(type, choice("density", "log"))
+  gaps <- if (!is.null(newdata)) predict_gaps(object, newdata, type)
+  if (!is.null(gaps)) return(gaps)
   new <- if (is.null(newdata)) {
     check_rows_kept(object$sample)
     own_points(object$sample)

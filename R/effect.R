@@ -440,7 +440,10 @@ influence_covariance <- function(influence, clusters, block) {
       rep(1L, nrow(influence))
   }
   size <- tabulate(block)[block]
-  crossprod(influence * sqrt(size / pmax(size - 1, 1)))
+  covariance <- crossprod(influence * sqrt(size / pmax(size - 1, 1)))
+  lost <- diag(covariance) < .Machine$double.xmin & colSums(influence != 0)
+  check_result(replace(diag(covariance), lost, Inf), "a variance", "'y'")
+  covariance
 }
 
 # What would be said without covariates: a slope, or differences of means.

@@ -234,6 +234,10 @@ predict.kme_fda <- function(object, newdata,
                "the fit, whose posteriors it multiplies; update(object, ",
                "prior = ) fits with another")
   }
+  if (!missing(newdata)) {
+    gaps <- predict_gaps(object, newdata, type = type, prior = prior)
+    if (!is.null(gaps)) return(gaps)
+  }
   scores <- if (missing(newdata)) {
     sample_scores(object)
   } else {

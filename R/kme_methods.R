@@ -37,6 +37,9 @@ predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95,
     stop_input("'method' must be NULL unless interval = TRUE")
   }
   own <- missing(newdata)
+  gaps <- if (!own) predict_gaps(object, newdata, interval = interval,
+                                 level = level, method = method)
+  if (!is.null(gaps)) return(gaps)
   if (own) {
     new <- if (interval) own_points(object$sample)
     value <- unname(object$fitted)

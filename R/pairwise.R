@@ -348,7 +348,7 @@ general_pair <- function(settled, pair, drawn, asked) {
   if (identical(nrow(drawn), n) && is.null(c(pair$bins[[1L]], scheme$matrix)) &&
         !sees_order(asked$estimator)) {
     # A larger first sample takes the places from the end.
-    scheme$matrix <- if (pair$m <= pair$n) drawn else drawn[n:1L, ]
+    scheme$matrix <- if (pair$m <= pair$n) drawn else take_rows(drawn, n:1L)
   }
   scheme["bins"] <- pair$bins
   statistics <- mmd_statistics(samples, asked, scheme)

@@ -299,6 +299,8 @@ predict.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...) {
   if (is.null(newdata)) {
     return(take_columns(sample_scores(object), kept))
   }
+  gaps <- predict_gaps(object, newdata, ncomp = ncomp)
+  if (!is.null(gaps)) return(gaps)
   new <- sample_newdata(object$sample, newdata, object$terms)
   centered_apply(object, new, take_columns(object$vectors, kept))$scores
 }

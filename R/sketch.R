@@ -311,8 +311,8 @@ without_columns <- function(x, columns) {
   if (!length(columns)) {
     return(x)
   }
-  if (is.data.frame(x)) x <- as.data.frame(x)
-  take_columns(x, setdiff(colnames(x), columns))
+  if (is.data.frame(x)) x <- plain_frame(x)
+  take_columns(x, !colnames(x) %in% columns)
 }
 
 # Those of the variable of ~ a + b, or of the two of y ~ a + b.

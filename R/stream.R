@@ -501,6 +501,8 @@ as_chunk <- function(x) {
 # hides what their bits mean from all but bit64.
 plain_frame <- function(x) {
   x <- as.data.frame(x)
+  # Columns are found by their names.
+  names(x)[is.na(names(x))] <- "NA"
   wide <- vapply(x, inherits, NA, "integer64")
   if (any(wide)) {
     need_package("bit64", "the column '", names(x)[wide][1L], "' has integers ",
