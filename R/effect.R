@@ -441,8 +441,11 @@ influence_covariance <- function(influence, clusters, block) {
   }
   size <- tabulate(block)[block]
   covariance <- crossprod(influence * sqrt(size / pmax(size - 1, 1)))
-  lost <- diag(covariance) < .Machine$double.xmin & colSums(influence != 0)
-  check_result(replace(diag(covariance), lost, Inf), "a variance", "'y'")
+  v <- diag(covariance)
+  if (any(v == Inf | v < .Machine$double.xmin & colSums(influence != 0))) {
+    warn_kernmean("the variance over- or underflows and is NA; rescale 'y'")
+    covariance[] <- NA
+  }
   covariance
 }
 
