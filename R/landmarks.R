@@ -160,11 +160,6 @@ pilot_frame <- function(x, size, read = NULL, chunk = 0) {
   if (n <= size) x else take_frame(x, sort(sample.int(n, size)))
 }
 
-# Rows of a matrix or a data frame, elements of a vector.
-take_frame <- function(x, rows) {
-  if (is.null(dim(x))) x[rows] else take_rows(x, rows)
-}
-
 refuse_missing <- function(count, n) {
   stop_input("'x' must have no missing values, which ", count, " of ",
              rows_of(n), " have; na.action = na.omit drops these")

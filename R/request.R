@@ -581,6 +581,11 @@ given_rows <- \(x) if (.row_names_info(x) > 0L) row.names(x)
 take_rows <- \(x, i) x[i, , drop = FALSE]
 take_columns <- \(x, j) x[, j, drop = FALSE]
 
+# Rows of a matrix or a data frame, elements of a vector.
+take_frame <- function(x, rows) {
+  if (is.null(dim(x))) x[rows] else take_rows(x, rows)
+}
+
 # Drops classes and attributes other than dim and dimnames.
 unclass_matrix <- function(x) {
   if (is.object(x) || length(attributes(x)) > 2L) {

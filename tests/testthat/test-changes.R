@@ -174,3 +174,14 @@ test_that("changes print and plot, and refuse in words", {
     plot(fit, "gain"), sketch[c(TRUE, FALSE)]
   ))
 })
+
+test_that("a p-value at its floor says so", {
+  set.seed(12)
+  rows <- data.frame(d = rep(1:30, each = 20), u = rnorm(600))
+  rows$u <- rows$u + 3 * (rows$d > 15)
+  fit <- kme_changes(kme_sketch(rows, kme_landmarks(rows["u"], 10),
+                                groups = "d", moments = 2), B = 99)
+  expect_identical(fit$p.value, 0.01)
+  expect_output(print(fit), "p = 0.01 (least possible with B = 99)",
+                fixed = TRUE)
+})

@@ -488,7 +488,8 @@ test_that("the order of characters does not hang on the locale", {
     fda <- kme_fda(f ~ u, x)
     list(sketch$groups, pairs, fda$means, names(fda$counts),
          hsic_test(x$u, kme(~ f, x)$sample$x, B = 19)$p.value,
-         colnames(kme(~ f + u, x)$sample$x), coef(kme(~ f + u, x, estimator = "skmse")),
+         colnames(kme(~ f + u, x)$sample$x),
+         coef(kme(~ f + u, x, estimator = "skmse")),
          suppressWarnings(kme_weights(t ~ f + u, x)$balance),
          smm(f ~ u + t, x, id = rep(1:20, 2), cost = 1)$levels)
   }
