@@ -353,6 +353,9 @@ test_that("new rows with missing values have NA, and others their values", {
   expect_identical(predict(fits[[1]], gaps, "class")[2], factor(
     NA, levels(iris$Species)
   ))
+  one <- kme(iris$Petal.Width)
+  expect_identical(unname(predict(one, c(1, NA, 2))),
+                   c(unname(predict(one, 1:2))[1], NA, predict(one, 2)))
   # As lm() does
   line <- lm(Sepal.Length ~ Sepal.Width + Petal.Width, iris)
   expect_identical(is.na(predict(fits[[4]], gaps)), is.na(predict(line, gaps)))
