@@ -412,7 +412,7 @@ content_sum <- function(x) {
     file <- file(copy, "wb")
     error <- try(saveRDS(x, file, version = 2L), silent = TRUE)
     # A full disk may show when the file is closed.
-    identical(close(file), 0L) && is.null(error)
+    identical(suppressWarnings(close(file)), 0L) && is.null(error)
   }, warning = \(w) FALSE)
   if (!saved) {
     stop_kernmean("source", "cannot write to the temporary folder '",
@@ -468,8 +468,9 @@ save_whole <- function(x, path) {
     saveRDS(list(x, sum_of_file(x, path)), new, compress = FALSE)
     readRDS(new)
     file.rename(new, path)
-  }, kernmean_error = stop, error = \(e) FALSE, warning = \(w) FALSE)
-  if (!saved) {
+  }, error = identity, warning = identity)
+  if (inherits(saved, "kernmean_error")) stop(saved)
+  if (!isTRUE(saved)) {
     stop_kernmean("source", "cannot write '", path, "'; is the disk full?")
   }
 }

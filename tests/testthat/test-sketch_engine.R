@@ -811,6 +811,8 @@ test_that("a temporary folder that cannot be written to is told as such", {
     file.rename(away, tempdir())
     unlink(folder, recursive = TRUE)
   })
-  expect_error(kme_sketch(list(data$x), data$landmarks, checkpoint = folder),
-               "temporary folder .*TMPDIR", class = "kernmean_error_source")
+  for (x in list(list(data$x), stream_of(list(data$x)))) {
+    expect_error(kme_sketch(x, data$landmarks, checkpoint = folder),
+                 "temporary folder .*TMPDIR", class = "kernmean_error_source")
+  }
 })
