@@ -238,7 +238,8 @@ shape_words <- c(full = "each of its own shape", common = "of one shape",
 
 #' @rdname kme_density
 #' @param object A fit.
-#' @param newdata New points; without it, the sample.
+#' @param newdata New points, `NA` for those with missing values; without it,
+#'   the sample.
 #' @param type `"density"`, or `"log"` for its logarithm.
 #' @export
 predict.kme_density <- function(object, newdata = NULL,

@@ -22,6 +22,7 @@
 #'   bandwidth included). Fits on a matrix of kernel values ([as_gram()]) can be
 #'   combined if they share that `gram`. Without `b`, `a` is a plain list of
 #'   such fits.
+#' @param ... Must be empty.
 #' @param mixture A Gaussian mixture, `list(weights, means, covariances)`:
 #'   `weights` C non-negative numbers that sum to 1, `means` a C by d matrix,
 #'   `covariances` a d by d by C array (a vector of C variances if d = 1, a d by

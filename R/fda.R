@@ -216,8 +216,8 @@ check_prior <- function(prior, counts) {
 
 #' @rdname kme_fda
 #' @param object A fit.
-#' @param newdata New points, as for [predict.kme()]. Without it, the points of
-#'   the sample: in the fit, not left out.
+#' @param newdata New points, as for [predict.kme()], `NA` for rows with missing
+#'   values. Without it, the points of the sample: in the fit, not left out.
 #' @param type `"all"`, or the classes or posterior probabilities alone.
 #' @return `predict()` returns `list(class, posterior, x)` as for
 #'   [MASS::lda()], `x` the scores; or one of the first two.

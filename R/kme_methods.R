@@ -21,6 +21,7 @@ weights_or_na <- function(object) {
 #' @param object A fit.
 #' @param newdata New points, with the columns of `x`, matched by name where
 #'   both have names; without it, the embedding at the points of the sample.
+#'   Values at points with missing values are `NA`.
 #' @param interval `TRUE` for a confidence interval at each point, of the plain
 #'   kernel mean only, see [confint.kme()]: a matrix with the columns `fit`,
 #'   `lower` and `upper`.

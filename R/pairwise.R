@@ -73,6 +73,8 @@
 #' \item{B, null, type, estimator, noise, kernel, sample, groups, sizes,
 #'   arguments}{as of [mmd_test()]; `B` is `NULL` where there are no random
 #'   draws}
+#' \item{labelings, least}{of each comparison how many labelings there are, `NA`
+#'   unless all were taken, and the least p-value possible}
 #' `print()` shows up to twelve rows, of more the ten with the smallest
 #' p-values. `as.data.frame()` gives the table, `as.matrix()` a matrix groups by
 #' groups (the diagonal `NA` for p-values), `as.dist()` the distances, of all

@@ -291,7 +291,8 @@ fit_values.kme_pca <- function(x, newdata = NULL) {
 #' @param object A fit.
 #' @param newdata New points, with the columns of `x`, matched by name where
 #'   both have names; for a fit on [as_gram()] the m by n kernel values of new
-#'   points and the sample; without it, the scores of the sample.
+#'   points and the sample; without it, the scores of the sample. Scores of
+#'   points with missing values are `NA`.
 #' @export
 predict.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...) {
   check_dots(...)

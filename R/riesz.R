@@ -20,12 +20,9 @@
 riesz_system <- function(p) {
   n <- nrow(p$f)
   p$y <- p$y %||% numeric(n)
-  # Less their means and in their standard deviations, columns do not seem
-  # dependent for their origin or their units.
-  units <- column_spreads(p$h)
-  alike <- is_constant(p$h)
-  turn <- diag(1 / ifelse(alike, 1, units$unit * units$spread), ncol(p$h))
-  turn[1L, ] <- turn[1L, ] - ifelse(alike, 0, units$center / units$spread)
+  # Less their means columns do not seem dependent for their origin.
+  turn <- diag(ncol(p$h))
+  turn[1L, -1L] <- -colMeans(p$h)[-1L]
   h <- product(p$h, turn)
   found <- qr(h * sqrt(p$omega), tol = 1e-7)
   kept <- sort(found$pivot[seq_len(found$rank)])
