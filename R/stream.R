@@ -333,6 +333,7 @@ read_file <- function(path, read, chunk) {
   rows <- if (is.null(read) && is("rds") || identical(read, readRDS)) {
     read_data(path)
   } else if (!is.null(read)) {
+    if (is("csv") && identical(read, utils::read.csv)) check_commas(path)
     read(path)
   } else if (is("csv([.](gz|bz2|xz))?")) {
     check_commas(path)

@@ -305,6 +305,7 @@ test_that("a .csv of other separators names its reader", {
   }
   write.csv2(x, file, row.names = FALSE)
   refused(kme_sketch(file, landmarks), "read.csv2")
+  refused(kme_sketch(file, landmarks, read = read.csv), "read.csv2")
   refused(kme_landmarks(file), "read.csv2")
   same(utils::read.csv2)
   write.table(x, file, sep = ";", row.names = FALSE)
