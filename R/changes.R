@@ -256,8 +256,9 @@ fit_lines.kme_changes <- function(x, digits) {
   c(
     paste0("Changes among ", x$n, " bins, ", words_of_sizes(x$bins$each$n),
            ": ", count_of(nlevels(x$segment), "segment")),
-    paste0("no change: p = ", format_number(x$p.value, digits), " (", x$B,
-           " permutations)"),
+    paste0("no change: p = ", format_number(x$p.value, digits), " (",
+           if (x$p.value < 1.5 / (x$B + 1)) least_words(x$B) else
+             paste(x$B, "permutations"), ")"),
     paste0("from ", cuts$cut, ": p = ", format_number(cuts$p.adjusted, digits),
            " (Holm), ", 100 * x$level, "% set ", cuts$from, " to ", cuts$to,
            recycle0 = TRUE)

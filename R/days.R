@@ -15,10 +15,19 @@ check_days <- function(sketch, name = "x") {
                  describe(sketch))
   }
   check_one_variable(sketch, name)
-  dates <- all(grepl("^\\d{4}-\\d\\d-\\d\\d", sketch$groups))
-  if (dates && is.unsorted(sketch$groups)) {
+  groups <- sketch$groups
+  dates <- all(grepl("^\\d{4}-\\d\\d-\\d\\d", groups))
+  if (identical(groups, by_numbers(groups))) {
+    return(invisible())
+  }
+  if (dates) {
     stop_input("the groups of '", name, "' must come in the order of time; ",
                name, "[sort(", name, "$groups)] puts dates so")
+  }
+  if (length(unique(gsub("[0-9]+", "", groups))) == 1L) {
+    warn_kernmean("the groups of '", name, "' are days in this order: ",
+                  shorten(groups), "; ", name, "[names] takes another order",
+                  kind = "order")
   }
 }
 
@@ -147,7 +156,7 @@ functional_targets <- function(variable) {
   number <- vapply(raw, is.numeric, NA)
   z <- scale(as.matrix(raw[number]))
   shares <- lapply(names(raw)[!number], \(name) {
-    shown <- levels(factor(raw[[name]]))
+    shown <- levels(droplevels(as_factor(raw[[name]])))
     `colnames<-`(indicators_of(raw[[name]], shown), paste(name, "=", shown))
   })
   single <- do.call(cbind, c(list(z), shares))

@@ -238,13 +238,16 @@ shape_words <- c(full = "each of its own shape", common = "of one shape",
 
 #' @rdname kme_density
 #' @param object A fit.
-#' @param newdata New points; without it, the sample.
+#' @param newdata New points, `NA` for those with missing values; without it,
+#'   the sample.
 #' @param type `"density"`, or `"log"` for its logarithm.
 #' @export
 predict.kme_density <- function(object, newdata = NULL,
                                 type = c("density", "log"), ...) {
   check_dots(...)
   type <- take(type, choice("density", "log"))
+  gaps <- if (!is.null(newdata)) predict_gaps(object, newdata, type)
+  if (!is.null(gaps)) return(gaps)
   new <- if (is.null(newdata)) {
     check_rows_kept(object$sample)
     own_points(object$sample)

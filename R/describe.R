@@ -42,6 +42,14 @@ describe <- function(x) {
   }
 }
 
+# What an argument is called, from its expression: that of do.call() is the
+# value itself.
+label_of <- function(expression) {
+  words <- paste(deparse(expression, 500L, nlines = 2L), collapse = " ")
+  if (nchar(words) <= 120L) words else if (is.language(expression))
+    paste0(substr(words, 1L, 60L), "...") else describe(expression)
+}
+
 # One covariance, d x d, or several, d x d x n.
 describe_covariance <- function(x) {
   shape <- dim(x)

@@ -144,7 +144,7 @@ ask_picture <- function(object, dots, groups) {
   names[match("", names, 0L)] <- "type"
   names(dots) <- names
   # Of iris$Petal.Width the last name, if it is short.
-  name <- sub("^.*\\$", "", deparse1(groups))
+  name <- sub("^.*\\$", "", label_of(groups))
   if ("name" %in% known && nchar(name) <= 30L && name == make.names(name)) {
     dots$name <- name
   }

@@ -440,7 +440,13 @@ influence_covariance <- function(influence, clusters, block) {
       rep(1L, nrow(influence))
   }
   size <- tabulate(block)[block]
-  crossprod(influence * sqrt(size / pmax(size - 1, 1)))
+  covariance <- crossprod(influence * sqrt(size / pmax(size - 1, 1)))
+  v <- diag(covariance)
+  if (any(v == Inf | v < .Machine$double.xmin & colSums(influence != 0))) {
+    warn_kernmean("the variance over- or underflows and is NA; rescale 'y'")
+    covariance[] <- NA
+  }
+  covariance
 }
 
 # What would be said without covariates: a slope, or differences of means.

@@ -22,6 +22,7 @@
 #'   bandwidth included). Fits on a matrix of kernel values ([as_gram()]) can be
 #'   combined if they share that `gram`. Without `b`, `a` is a plain list of
 #'   such fits.
+#' @param ... Must be empty.
 #' @param mixture A Gaussian mixture, `list(weights, means, covariances)`:
 #'   `weights` C non-negative numbers that sum to 1, `means` a C by d matrix,
 #'   `covariances` a d by d by C array (a vector of C variances if d = 1, a d by
@@ -56,8 +57,9 @@
 #' shrunk <- update(a, estimator = "fkmse")
 #' c(kme = kme_risk(a, normal), fkmse = kme_risk(shrunk, normal))
 #' @export
-kme_inner <- function(a, b) {
+kme_inner <- function(a, b, ...) {
   check_given(a)
+  only_two(...)
   if (missing(b) && is_plain_list(a)) {
     return(fit_pairs(a, inner_pairs))
   }
@@ -67,8 +69,9 @@ kme_inner <- function(a, b) {
 
 #' @rdname kme_inner
 #' @export
-kme_distance <- function(a, b) {
+kme_distance <- function(a, b, ...) {
   check_given(a)
+  only_two(...)
   if (missing(b) && is_plain_list(a)) {
     return(distances_of(a, fit_pairs(a, distance2_pairs)))
   }
@@ -100,6 +103,13 @@ kme_risk <- function(fit, mixture) {
 }
 
 a_fit <- is_a("kme", "a fit of kme()")
+only_two <- function(...) {
+  if (...length()) {
+    stop_input("two fits of kme() must be given and nothing else, as in ",
+               "kme_distance(kme(x, kernel), kme(y, kernel))")
+  }
+}
+
 check_pair <- function(a, b) {
   take(a, a_fit)
   if (missing(b)) {

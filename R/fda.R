@@ -193,7 +193,7 @@ new_kme_fda <- function(fit, sample, classes, prior, arguments) {
 # levels, the empty ones too).
 check_grouping <- function(grouping, n) {
   check_labels(grouping, n, "grouping")
-  grouping <- as.factor(grouping)
+  grouping <- as_factor(grouping)
   classes <- check_classes(grouping, "grouping", "points")
   list(of = as.integer(classes), counts = c(table(classes)),
        lev = levels(grouping))
@@ -216,8 +216,8 @@ check_prior <- function(prior, counts) {
 
 #' @rdname kme_fda
 #' @param object A fit.
-#' @param newdata New points, as for [predict.kme()]. Without it, the points of
-#'   the sample: in the fit, not left out.
+#' @param newdata New points, as for [predict.kme()], `NA` for rows with missing
+#'   values. Without it, the points of the sample: in the fit, not left out.
 #' @param type `"all"`, or the classes or posterior probabilities alone.
 #' @return `predict()` returns `list(class, posterior, x)` as for
 #'   [MASS::lda()], `x` the scores; or one of the first two.
@@ -233,6 +233,10 @@ predict.kme_fda <- function(object, newdata,
     stop_input("'prior' must be 0 for ", quoted(names(lost), 3L), ", as in ",
                "the fit, whose posteriors it multiplies; update(object, ",
                "prior = ) fits with another")
+  }
+  if (!missing(newdata)) {
+    gaps <- predict_gaps(object, newdata, type = type, prior = prior)
+    if (!is.null(gaps)) return(gaps)
   }
   scores <- if (missing(newdata)) {
     sample_scores(object)

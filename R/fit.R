@@ -153,6 +153,50 @@ update.kernmean_fit <- function(object, ...) {
   fit
 }
 
+# --- What some fits do not have ----------------------------------------------
+
+# A method that finds no field of this kind in the fit, or has a default that
+# finds none.
+no_field <- function(what) {
+  function(object, ...) NextMethod() %||% has_none(object, what, "object")
+}
+no_method <- \(what) function(object, ...) has_none(object, what, "object")
+
+#' @export
+coef.kernmean_fit <- no_field("coefficients")
+#' @export
+fitted.kernmean_fit <- no_field("fitted values")
+#' @export
+residuals.kernmean_fit <- no_field("residuals")
+#' @export
+weights.kernmean_fit <- no_field("weights")
+#' @export
+anova.kernmean_fit <- no_method("an analysis of variance")
+#' @export
+logLik.kernmean_fit <- no_method("a likelihood")
+#' @export
+predict.kernmean_fit <- no_method("values at new points")
+#' @export
+vcov.kernmean_fit <- no_method("a covariance")
+#' @export
+confint.kernmean_fit <- function(object, parm, level = 0.95, ...) {
+  has_none(object, "confidence intervals", "object")
+}
+#' @export
+simulate.kernmean_fit <- function(object, nsim = 1, seed = NULL, ...) {
+  has_none(object, "a law to draw from", "object")
+}
+#' @export
+biplot.kernmean_fit <- function(x, ...) {
+  has_none(x, "loadings of columns for a biplot (plot() shows scores)")
+}
+
+# The tables of a summary.
+#' @export
+as.data.frame.summary.kernmean_fit <- function(x, ...) {
+  as.data.frame(Find(is.data.frame, unclass(x)) %||% x$fit, ...)
+}
+
 # --- Pieces of rows and facts ------------------------------------------------
 
 # A number, or NA where there is none or several.

@@ -294,7 +294,7 @@ formula_matrix <- function(layout, frame, name = "formula") {
   if (all(attr(layout, "order") == 1L) &&
         any(classes[used] %in% attr(layout, "nominal"))) {
     characters <- used[classes[used] == "character"]
-    frame[characters] <- lapply(frame[characters], factor)
+    frame[characters] <- lapply(frame[characters], as_factor)
     rows <- given_rows(frame)
     return(data.frame(as.list(frame[used]), row.names = rows,
                       check.names = FALSE))

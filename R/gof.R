@@ -121,7 +121,7 @@ mmd_gof.default <- function(x, model, kernel = kernel_rbf(), estimator = "kme",
                             control = test_control(),
                             progress = interactive()) {
   asked <- open_control(request(gof_arguments), "simulation", gof_rules)
-  label <- c(x = deparse1(substitute(x)), model = deparse1(substitute(model)))
+  label <- c(x = label_of(substitute(x)), model = label_of(substitute(model)))
   if (inherits(x, "labeled_points")) label <- x$label
   if (!is.null(asked$kernel) && !is_average(asked$estimator)) {
     check_definite(asked$kernel)
@@ -179,7 +179,7 @@ mmd_gof.formula <- function(formula, data = NULL, model, ..., subset,
   sample <- formula_sample(call, formula, data, missing(na.action),
                            parent.frame())
   label <- c(x = paste(colnames(sample$x), collapse = ", "),
-             model = deparse1(substitute(model)))
+             model = label_of(substitute(model)))
   test <- mmd_gof.default(labeled_points(sample$x, label), model, ...)
   test$terms <- sample$terms
   test$na.action <- sample$na.action

@@ -184,10 +184,10 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
   asked <- request(hsic_arguments)
   if (!inherits(x, "test_variables")) {
     data <- list(x = x)
-    label <- c(x = deparse1(substitute(x)))
+    label <- c(x = label_of(substitute(x)))
     if (!missing(y)) {
       data["y"] <- list(y)
-      label[["y"]] <- deparse1(substitute(y))
+      label[["y"]] <- label_of(substitute(y))
     }
     x <- test_variables(data, label)
   } else if (!missing(y)) {

@@ -17,7 +17,7 @@
 #' @rdname hsic_test
 #' @export
 hsic_test.kme_sketch <- function(x, ...) {
-  hsic_test.default(test_cross(x, c(x = deparse1(substitute(x)))), ...)
+  hsic_test.default(test_cross(x, c(x = label_of(substitute(x)))), ...)
 }
 
 # What test_variables() is for a sketch.

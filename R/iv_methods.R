@@ -745,13 +745,13 @@ picture_function <- function(object, f, column, n) {
   }
   label <- names(data)[j]
   x <- data[[j]]
-  levels <- if (!is.numeric(x)) levels(droplevels(as.factor(x)))
+  levels <- if (!is.numeric(x)) levels(droplevels(as_factor(x)))
   along <- if (is.null(levels)) seq(min(x), max(x), length.out = n) else
     factor(levels, levels)
   # The others at their medians and most frequent levels.
   middle <- lapply(data, \(x) {
     if (is.numeric(x)) stats::median(x) else
-      factor(names(which.max(table(as.factor(x)))))
+      factor(names(which.max(table(as_factor(x)))))
   })
   frame <- data.frame(replace(middle, j, list(along)), check.names = FALSE)
   new <- block_newdata(block, frame, name)

@@ -21,6 +21,7 @@ weights_or_na <- function(object) {
 #' @param object A fit.
 #' @param newdata New points, with the columns of `x`, matched by name where
 #'   both have names; without it, the embedding at the points of the sample.
+#'   Values at points with missing values are `NA`.
 #' @param interval `TRUE` for a confidence interval at each point, of the plain
 #'   kernel mean only, see [confint.kme()]: a matrix with the columns `fit`,
 #'   `lower` and `upper`.
@@ -37,6 +38,9 @@ predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95,
     stop_input("'method' must be NULL unless interval = TRUE")
   }
   own <- missing(newdata)
+  gaps <- if (!own) predict_gaps(object, newdata, interval = interval,
+                                 level = level, method = method)
+  if (!is.null(gaps)) return(gaps)
   if (own) {
     new <- if (interval) own_points(object$sample)
     value <- unname(object$fitted)

@@ -122,7 +122,8 @@ landmark_options <- function(m, kernel, scale, omit) {
 
 # A user's function is called with all pairs of the rows.
 pilot_size <- function(pilot, kernel = NULL, ...) {
-  if (is_function_kernel(kernel)) min(pilot, 2000L) else pilot
+  if (is_function_kernel(take(kernel, maybe(a_kernel)))) min(pilot, 2000L) else
+    pilot
 }
 
 # na.fail or na.omit, as functions or by name: are rows dropped?
@@ -159,11 +160,6 @@ pilot_frame <- function(x, size, read = NULL, chunk = 0) {
   if (n <= size) x else take_frame(x, sort(sample.int(n, size)))
 }
 
-# Rows of a matrix or a data frame, elements of a vector.
-take_frame <- function(x, rows) {
-  if (is.null(dim(x))) x[rows] else take_rows(x, rows)
-}
-
 refuse_missing <- function(count, n) {
   stop_input("'x' must have no missing values, which ", count, " of ",
              rows_of(n), " have; na.action = na.omit drops these")
@@ -173,6 +169,7 @@ refuse_missing <- function(count, n) {
 # landmark_options(). Its kernel is fitted to the pilot.
 choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
   x <- pilot_frame(x, pilot_size(options$pilot, options$kernel), read, chunk)
+  if (is.data.frame(x)) x <- plain_frame(x)
   if (anyNA(x)) {
     kept <- which(stats::complete.cases(x))
     if (!options$na.action) refuse_missing(NROW(x) - length(kept), NROW(x))

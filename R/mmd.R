@@ -219,8 +219,8 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
       stop_input("'y' must be the second sample, not ", describe(y),
                  "; for values and groups use a formula, values ~ groups")
     }
-    x <- pool_pair(x, y, c(x = deparse1(substitute(x)),
-                           y = deparse1(substitute(y))))
+    x <- pool_pair(x, y, c(x = label_of(substitute(x)),
+                           y = label_of(substitute(y))))
   } else if (!missing(y)) {
     stop_input("'y' must not be given; it comes with the data")
   }
@@ -344,7 +344,7 @@ pool_groups <- function(sample, groups, label, name) {
 #' @rdname mmd_test
 #' @export
 mmd_test.gram <- function(x, groups, ...) {
-  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
+  label <- paste(label_of(substitute(x)), "by", label_of(substitute(groups)))
   mmd_test.default(pool_groups(as_sample(x), groups, label, "x"), ...)
 }
 

@@ -31,8 +31,8 @@
 #' @seealso [glossary]; [kme_sketch()]
 #' @export
 mmd_test.kme_sketch <- function(x, y, ...) {
-  label <- c(x = deparse1(substitute(x)),
-             y = if (!missing(y)) deparse1(substitute(y)))
+  label <- c(x = label_of(substitute(x)),
+             y = if (!missing(y)) label_of(substitute(y)))
   data <- c(list(x = x), if (!missing(y)) list(y = y))
   mmd_test.default(pool_sketches(data, label), ...)
 }
@@ -132,7 +132,7 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
 #' @rdname mmd_pairwise
 #' @export
 mmd_pairwise.kme_sketch <- function(x, ...) {
-  label <- deparse1(substitute(x))
+  label <- label_of(substitute(x))
   mmd_pairwise.default(pool_sketches(list(x = x), label), ...)
 }
 
@@ -149,7 +149,7 @@ compare_pooled.pooled_sketches <- function(pooled, asked) {
   pairs <- list_pairs(labels, sizes, options$reference)
   each <- Map(c, pairs$first, pairs$second)
   pairs$units <- lapply(each, \(pair) list(sizes = full_bins(sketch)[pair]))
-  warn_coarse(pairs, options)
+  pairs <- least_of_pairs(pairs, options)
   results <- vapply(each, \(pair) {
     pooled$data$x <- sketch[labels[pair]]
     test <- without_warning(c("few", "projection"), test_pooled(pooled, asked))

@@ -74,6 +74,8 @@
 #' \item{B, null, type, estimator, noise, kernel, sample, groups, sizes,
 #'   arguments}{as of [mmd_test()]; `B` is `NULL` where there are no random
 #'   draws}
+#' \item{labelings, least}{of each comparison how many labelings there are, `NA`
+#'   unless all were taken, and the least p-value possible}
 #' `print()` shows up to twelve rows, of more the ten with the smallest
 #' p-values. `as.data.frame()` gives the table, `as.matrix()` a matrix groups by
 #' groups (the diagonal `NA` for p-values), `as.dist()` the distances, of all
@@ -113,7 +115,7 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   check_given(x)
   asked <- request(pairwise_arguments)
   if (!inherits(x, "pooled_samples")) {
-    label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
+    label <- paste(label_of(substitute(x)), "by", label_of(substitute(groups)))
     x <- pool_groups(as_sample(x), groups, label, "x")
   } else if (!missing(groups)) {
     stop_input("'groups' must not be given; they come with the data")
@@ -139,7 +141,7 @@ compare_pooled.pooled_samples <- function(pooled, asked) {
   samples$views <- view_names(samples, options, max(listed$m + listed$n))
   samples <- settle_compared(samples, options)
   pairs <- compared_pairs(samples, options)
-  warn_coarse(pairs, options)
+  pairs <- least_of_pairs(pairs, options)
   new_pairwise(samples, pairs, compare_pairs(samples, pairs, options), options,
                stored(asked))
 }
@@ -258,29 +260,36 @@ draws_at_random <- function(asked) {
   asked$null != "gamma" && is.null(asked$permutations)
 }
 
-# Says what no data could change: too few labelings or draws.
-warn_coarse <- function(pairs, asked) {
-  random <- draws_at_random(asked)
-  least <- rep(if (random) 1 / (asked$B + 1) else 0, nrow(pairs))
+# The pairs with the least p-value that each can have, and the number of
+# labelings where all are taken, else NA. Says what no data could change: too
+# few labelings or draws.
+least_of_pairs <- function(pairs, asked) {
+  pairs$labelings <- NA_real_
+  pairs$least <- 0
   if (asked$null == "permutation") {
-    # Two groups that are as large in each block can be exchanged.
-    least <- pmax(least, vapply(pairs$units, \(units) {
+    for (p in seq_len(nrow(pairs))) {
+      units <- pairs$units[[p]]
       group <- rep(1:2, units$sizes)
+      ways <- count_labelings(group, units$blocks)
+      if (takes_all(asked, ways)) pairs$labelings[p] <- round(ways)
+      # Two groups that are as large in each block can be exchanged.
       blocks <- units$blocks %||% (0 * group)
-      (1 + all(rowsum(2 * group - 3, blocks) == 0)) /
-        count_labelings(group, units$blocks)
-    }, 1))
+      pairs$least[p] <- (1 + all(rowsum(2 * group - 3, blocks) == 0)) / ways
+    }
   }
-  least <- stats::p.adjust(least, asked$adjust)
+  random <- draws_at_random(asked) & is.na(pairs$labelings)
+  pairs$least <- pmax(pairs$least, ifelse(random, 1 / (asked$B + 1), 0))
+  least <- stats::p.adjust(pairs$least, asked$adjust)
   coarse <- least[least > usual_level * (1 + 1e-9)]
   if (length(coarse)) {
     warn_kernmean(
       "adjusted p-values of ", length(coarse), " of ",
       count_of(nrow(pairs), "comparison"), " are at least ",
       format(min(coarse), digits = 2), ", whatever the data",
-      if (random) paste(", with B =", asked$B)
+      if (any(random)) paste(", with B =", asked$B)
     )
   }
+  pairs
 }
 
 # --- The tests ---------------------------------------------------------------
@@ -349,7 +358,7 @@ general_pair <- function(settled, pair, drawn, asked) {
   if (identical(nrow(drawn), n) && is.null(c(pair$bins[[1L]], scheme$matrix)) &&
         !sees_order(asked$estimator)) {
     # A larger first sample takes the places from the end.
-    scheme$matrix <- if (pair$m <= pair$n) drawn else drawn[n:1L, ]
+    scheme$matrix <- if (pair$m <= pair$n) drawn else take_rows(drawn, n:1L)
   }
   scheme["bins"] <- pair$bins
   statistics <- mmd_statistics(samples, asked, scheme)
@@ -442,7 +451,8 @@ new_pairwise <- function(settled, pairs, results, asked, arguments) {
       "two-sample", mmd_words(asked, settled$views), asked, scheme),
     data.name = name_samples(settled$origin$label, sizes),
     adjust = asked$adjust, reference = asked$reference,
-    B = if (draws_at_random(asked)) asked$B, null = asked$null,
+    B = if (draws_at_random(asked)) asked$B, labelings = pairs$labelings,
+    least = pairs$least, null = asked$null,
     type = asked$statistic, estimator = asked$estimator, noise = settled$noise,
     kernel = settled$sample$kernel, sample = settled$sample,
     groups = settled$groups, sizes = sizes, arguments = arguments,
@@ -452,16 +462,25 @@ new_pairwise <- function(settled, pairs, results, asked, arguments) {
 
 fit_lines.mmd_pairwise <- function(x, digits) {
   table <- x$table
+  lowest <- sum(table$p.value <= x$least * (1 + 1e-9))
+  all <- unique(x$labelings)
+  draws <- if (anyNA(all)) {
+    if (!is.null(x$B)) paste0("B = ", x$B, if (length(all) > 1L)
+      " or all labelings", ", ")
+  } else {
+    paste0("all ", format_several(all), " labelings, ")
+  }
   count <- nrow(table)
   shown <- if (count <= 12L) seq_len(count) else
     order(table$p.value, -table$statistic)[1:10]
   c(
     "", strwrap(x$method, prefix = "  "), "",
     strwrap(paste("data:", x$data.name), exdent = 7L), kernel_lines(x$kernel),
-    paste0(if (!is.null(x$B)) paste0("B = ", x$B, ", "), "p-values of ",
-           count_of(count, "comparison"),
+    paste0(draws, "p-values of ", count_of(count, "comparison"),
            if (!is.null(x$reference)) paste0(" with '", x$reference, "'"),
            " adjusted by \"", x$adjust, "\""),
+    if (lowest > 0L) paste(lowest, "of", count, "p-values", if (lowest > 1L)
+      "are" else "is", "the least possible"),
     utils::capture.output(print(table[shown, ], digits = digits,
                                 row.names = FALSE)),
     if (count > length(shown)) paste("and", count - length(shown), "more"),

@@ -291,7 +291,8 @@ fit_values.kme_pca <- function(x, newdata = NULL) {
 #' @param object A fit.
 #' @param newdata New points, with the columns of `x`, matched by name where
 #'   both have names; for a fit on [as_gram()] the m by n kernel values of new
-#'   points and the sample; without it, the scores of the sample.
+#'   points and the sample; without it, the scores of the sample. Scores of
+#'   points with missing values are `NA`.
 #' @export
 predict.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...) {
   check_dots(...)
@@ -299,6 +300,8 @@ predict.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...) {
   if (is.null(newdata)) {
     return(take_columns(sample_scores(object), kept))
   }
+  gaps <- predict_gaps(object, newdata, ncomp = ncomp)
+  if (!is.null(gaps)) return(gaps)
   new <- sample_newdata(object$sample, newdata, object$terms)
   centered_apply(object, new, take_columns(object$vectors, kept))$scores
 }

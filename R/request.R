@@ -415,10 +415,10 @@ read_mixed <- function(x, name, like = x) {
     new <- setdiff(as.character(z), as.character(like[[j]]))
     if (is.logical(z) != is.logical(like[[j]]) && length(new)) {
       stop_input("'", name, "' must hold for '", column, "' levels such as ",
-                 shorten(levels(as.factor(like[[j]]))), ", not ", new[1L],
+                 shorten(levels(as_factor(like[[j]]))), ", not ", new[1L],
                  read_alike(column))
     }
-    x[[j]] <- if (is.logical(z)) z else factor(z, ordered = FALSE)
+    x[[j]] <- if (is.logical(z)) z else factor(as_factor(z), ordered = FALSE)
   }
   if (!all(nominal)) {
     x[!nominal] <- as.data.frame(check_data(x[!nominal], name))
@@ -580,6 +580,11 @@ given_rows <- \(x) if (.row_names_info(x) > 0L) row.names(x)
 # Some rows, or columns, of a matrix or a data frame; nothing of NULL.
 take_rows <- \(x, i) x[i, , drop = FALSE]
 take_columns <- \(x, j) x[, j, drop = FALSE]
+
+# Rows of a matrix or a data frame, elements of a vector.
+take_frame <- function(x, rows) {
+  if (is.null(dim(x))) x[rows] else take_rows(x, rows)
+}
 
 # Drops classes and attributes other than dim and dimnames.
 unclass_matrix <- function(x) {
@@ -753,12 +758,18 @@ system_memory <- function(root = "") {
   max(0, min(free))
 }
 
+# Characters sort alike in all locales.
+as_factor <- function(x) {
+  if (is.character(x)) factor(x, sort(unique(x), method = "radix")) else
+    as.factor(x)
+}
+
 # Groups as a factor, with the levels that there are.
 check_factor <- function(groups, name = "groups") {
   if (NCOL(groups) != 1L) {
     stop_input("'", name, "' must have one column, not ", NCOL(groups))
   }
-  tryCatch(droplevels(as.factor(groups)), error = \(e) {
+  tryCatch(droplevels(as_factor(groups)), error = \(e) {
     stop_input("'", name, "' must be groups; ", conditionMessage(e))
   })
 }

@@ -20,20 +20,26 @@
 riesz_system <- function(p) {
   n <- nrow(p$f)
   p$y <- p$y %||% numeric(n)
-  found <- qr(p$h * sqrt(p$omega), tol = 1e-7)
+  # Less their means columns do not seem dependent for their origin.
+  turn <- diag(ncol(p$h))
+  turn[1L, -1L] <- -colMeans(p$h)[-1L]
+  h <- product(p$h, turn)
+  found <- qr(h * sqrt(p$omega), tol = 1e-7)
   kept <- sort(found$pivot[seq_len(found$rank)])
-  h <- take_columns(p$h, kept)
+  h <- take_columns(h, kept)
   white <- solve(chol(cross(h, h * p$omega) / n))
   h <- product(h, white)
+  white <- product(take_columns(turn, kept), white)
   gamma <- cross(h, p$f * p$omega) / n
   f <- p$f - product(h, gamma)
   pairs <- .Call(C_r_eigen, cross(f, f * p$omega) / n, ncol(f))
   free <- length(kept)
   turned <- product(white, product(gamma, pairs$vectors))
   raw <- matrix(0, ncol(p$h) + ncol(f), free + ncol(f))
-  raw[kept, seq_len(free)] <- white
-  raw[kept, -seq_len(free)] <- -turned
-  raw[-seq_len(ncol(p$h)), -seq_len(free)] <- pairs$vectors
+  from_h <- seq_len(ncol(p$h))
+  raw[from_h, seq_len(free)] <- white
+  raw[from_h, -seq_len(free)] <- -turned
+  raw[-from_h, -seq_len(free)] <- pairs$vectors
   z <- cbind(h, product(f, pairs$vectors))
   b <- product(cbind(p$m_h, p$m), raw)
   s <- c(p[c("y", "omega", "upsilon", "pair", "unit", "unit_m", "fixed",
@@ -270,8 +276,14 @@ most_newton_steps <- 100L
 positive_part <- function(s, lambda, theta) {
   n <- nrow(s$z)
   ridge <- ifelse(seq_along(theta) > s$free, lambda, 0)
+  # In units in which the normal matrix of all rows is 1.
+  units <- sqrt(s$values + ridge)
+  ridge <- ridge / units^2
+  theta <- theta * units
+  s$target <- s$target / units
+  s$z <- times_columns(s$z, 1 / units)
   # For rank; about the last step, so that nothing is left of it at the end.
-  small <- 1e-9 * mean(s$values)
+  small <- 1e-9
   values <- \(theta) drop(product(s$z, as.matrix(theta)))
   objective <- \(theta) {
     mean(s$omega * pmax(values(theta), 0)^2) - 2 * sum(s$target * theta) +
@@ -295,7 +307,7 @@ positive_part <- function(s, lambda, theta) {
     theta <- theta + move
     before <- if (share == 1 && max(abs(move)) < 1e-4 * max(abs(theta))) on
   }
-  theta
+  theta / units
 }
 
 # Means that no positive weights can have lie outside the points of the source.
@@ -303,7 +315,10 @@ check_balance <- function(p, weights) {
   n <- nrow(p$h)
   means <- drop(cross(p$h, as.matrix(p$omega * weights))) / n
   gap <- abs(means - drop(cross(p$m_h, as.matrix(p$upsilon))) / nrow(p$m_h))
-  gap <- gap / pmax(apply(rbind(p$h, p$m_h), 2L, stats::sd), 1e-12)
+  # Beside a large mean the smallest spreads are rounding.
+  gap <- gap / pmax(apply(rbind(p$h, p$m_h), 2L, \(x) {
+    max(stats::sd(x), 1e-9 * max(abs(x)))
+  }), 1e-12)
   # The mean of all weights is another where they run away.
   gap[1L] <- 0
   worst <- which.max(gap)

@@ -17,7 +17,7 @@ covariate_columns <- function(x, like = x, name = "x") {
     if (!is_nominal(known)) {
       return(matrix(column, dimnames = list(NULL, label)))
     }
-    levels <- levels(as.factor(known))
+    levels <- levels(as_factor(known))
     shown <- if (length(levels) == 2L) levels[2L] else levels
     values <- indicators_of(seen_levels(column, levels, label, name), shown)
     colnames(values) <- paste0(label, shown)

@@ -524,6 +524,26 @@ sample_newdata.kernmean_sample <- function(sample, newdata, layout = NULL) {
   new_points(scale_points(sample$kernel, z))
 }
 
+# What predict() says of new rows of which some have missing values, NA for
+# these; NULL where none have any.
+predict_gaps <- function(object, newdata, ...) {
+  if (!knows_points(object$sample) ||
+        !(is.data.frame(newdata) || is.numeric(newdata))) {
+    return(NULL)
+  }
+  used <- colnames(newdata) %in% (attr(object$terms, "columns") %||%
+                                    colnames(sample_raw(object$sample)))
+  gaps <- which(rowSums(as.matrix(is.na(
+    if (any(used)) take_columns(newdata, used) else newdata
+  ))) > 0)
+  if (length(gaps) %in% c(0L, NROW(newdata))) {
+    return(NULL)
+  }
+  omit <- structure(gaps, names = rownames(newdata)[gaps], class = "exclude")
+  rapply(list(predict(object, take_frame(newdata, -gaps), ...)),
+         \(x) stats::napredict(omit, x), how = "replace")[[1L]]
+}
+
 # The points of the sample as new ones.
 own_points <- function(sample) {
   if (knows_points(sample)) {

@@ -128,7 +128,7 @@ gower_scaling <- function(x) {
                   columns = colnames(x))
   if (is.data.frame(x)) {
     scaling$nominal <- vapply(x, is_nominal, NA)
-    scaling$levels <- lapply(x[scaling$nominal], \(z) levels(as.factor(z)))
+    scaling$levels <- lapply(x[scaling$nominal], \(z) levels(as_factor(z)))
     check_memory(nrow(x), sum(lengths(scaling$levels)), "use fewer levels",
                  copies = 2)
   }

@@ -67,9 +67,11 @@
 #'   method.
 #' @param y The second variable, where it is not among the columns of `x`.
 #' @param groups,weights The group of each row and its non-negative weight, or
-#'   the names of their columns (with a formula also variables of `data`). Of
-#'   weights n is \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}; `"gcv"`,
-#'   `"printed"` and bins take none.
+#'   the names of their columns (with a formula also variables of `data`).
+#'   Characters are put in the order of their letters in the C locale, and of
+#'   the numbers in them, `"week2"` before `"week10"`. Of weights n is
+#'   \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}; `"gcv"`, `"printed"` and bins
+#'   take none.
 #' @param moments The highest moments that are kept, 1, 2 or 4; `NULL` keeps the
 #'   second, and the fourth with groups and without bins.
 #' @param bin `NULL` or the number of rows of a bin.
@@ -311,8 +313,8 @@ without_columns <- function(x, columns) {
   if (!length(columns)) {
     return(x)
   }
-  if (is.data.frame(x)) x <- as.data.frame(x)
-  take_columns(x, setdiff(colnames(x), columns))
+  if (is.data.frame(x)) x <- plain_frame(x)
+  take_columns(x, !colnames(x) %in% columns)
 }
 
 # Those of the variable of ~ a + b, or of the two of y ~ a + b.

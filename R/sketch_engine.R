@@ -408,7 +408,17 @@ trace_of <- function(x, depth = 4L) {
 content_sum <- function(x) {
   copy <- tempfile()
   on.exit(unlink(copy))
-  saveRDS(x, copy, version = 2L, compress = FALSE)
+  saved <- tryCatch({
+    file <- file(copy, "wb")
+    error <- try(saveRDS(x, file, version = 2L), silent = TRUE)
+    # A full disk may show when the file is closed.
+    identical(suppressWarnings(close(file)), 0L) && is.null(error)
+  }, warning = \(w) FALSE)
+  if (!saved) {
+    stop_kernmean("source", "cannot write to the temporary folder '",
+                  tempdir(), "'; is the disk full? TMPDIR names another one ",
+                  "when R starts")
+  }
   unname(tools::md5sum(copy))
 }
 
@@ -458,8 +468,9 @@ save_whole <- function(x, path) {
     saveRDS(list(x, sum_of_file(x, path)), new, compress = FALSE)
     readRDS(new)
     file.rename(new, path)
-  }, error = \(e) FALSE, warning = \(w) FALSE)
-  if (!saved) {
+  }, error = identity, warning = identity)
+  if (inherits(saved, "kernmean_error")) stop(saved)
+  if (!isTRUE(saved)) {
     stop_kernmean("source", "cannot write '", path, "'; is the disk full?")
   }
 }
@@ -492,23 +503,3 @@ read_plain <- function(file) {
 }
 
 sum_of_file <- \(x, file) content_sum(list(basename(file), x))
-
-# Is it a vector without code, or a list of such ones, and are its attributes? A
-# file may hold promises, which run when they are looked at: typeof() alone of
-# what is in a list does not.
-is_plain <- function(x, depth = 20L) {
-  if (depth == 0L) {
-    return(FALSE)
-  }
-  plain <- \(type) type %in% c("NULL", "logical", "integer", "double",
-                               "complex", "raw", "character", "list")
-  for (values in list(attributes(x), if (is.list(x)) unclass(x))) {
-    for (i in seq_along(values)) {
-      if (!plain(typeof(.subset2(values, i))) ||
-            !is_plain(.subset2(values, i), depth - 1L)) {
-        return(FALSE)
-      }
-    }
-  }
-  plain(typeof(x))
-}

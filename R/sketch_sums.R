@@ -40,6 +40,16 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   sketch
 }
 
+# Names in the order of their numbers, week2 before week10. The decimals of a
+# number stay as they are.
+by_numbers <- function(names) {
+  padded <- names
+  numbers <- gregexpr("(?<![0-9.])[0-9]+", names, perl = TRUE)
+  regmatches(padded, numbers) <- lapply(regmatches(names, numbers), sprintf,
+                                        fmt = "%20s")
+  names[order(padded, method = "radix")]
+}
+
 # list(n, dropped; points: those of each variable, frames: their columns,
 # groups: a factor, kind: what they came as, weights).
 read_chunk <- function(sketch, rows, y, groups, weights) {
@@ -52,6 +62,10 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   }
   # A level that is NA is a missing value.
   if (is.factor(beside$groups)) beside$groups <- factor(beside$groups)
+  if (is.character(beside$groups)) {
+    levels <- by_numbers(setdiff(beside$groups, NA))
+    beside$groups <- factor(beside$groups, levels)
+  }
   frames <- if (is.null(y)) rep(list(rows), length(landmarks)) else
     list(rows, y)
   n <- NROW(rows)

@@ -330,7 +330,7 @@ read_problem <- function(asked, names, ordered) {
   y <- order_answers(asked$y, names, ordered)
   if (type == "classification") {
     # The order of classes is of no use to machines for pairs.
-    y <- factor(y, levels(as.factor(y)), ordered = FALSE)
+    y <- factor(y, levels(as_factor(y)), ordered = FALSE)
     return(list(type = type, y = check_classes(y, "y", "bags")))
   }
   if (!is.numeric(y)) {

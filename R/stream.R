@@ -25,10 +25,11 @@
 #'     data frame, a matrix or a source. Without `read` files called `.csv`
 #'     (or `.csv.gz`, ...) are read as by [utils::read.csv()] (those that are
 #'     not compressed by `fread()` in blocks of lines, if the package data.table
-#'     is installed and finds columns of the same kinds), `.rds` by [readRDS()]
-#'     and `.parquet` by the package nanoparquet. Files that are missing are
-#'     named before any work starts; names such as `https://...` are left to
-#'     `read`.}
+#'     is installed and finds columns of the same kinds), `.rds` by
+#'     [readRDS()], data alone (code in a file is refused), and `.parquet` by
+#'     the package nanoparquet. Files that are missing are named before any work
+#'     starts, and those without rows by a warning; names such as `https://...`
+#'     are left to `read`.}
 #' }
 #' Chunks of more than `chunk` rows are handed on in slices, those without rows
 #' are passed over. No chunk is kept: memory is that of one (of a file, where
@@ -191,6 +192,8 @@ open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
   if (kind == "file") check_files(x)
   if (kind == "function") x <- ending(x)
   calls <- 0
+  # Is nothing read yet of the file at work?
+  bare <- FALSE
   inner <- NULL
   opened <- FALSE
   following <- switch(
@@ -207,12 +210,18 @@ open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
   fetch <- function() {
     repeat {
       rows <- if (!is.null(inner)) inner$fetch()
+      if (NROW(rows)) bare <<- FALSE
       if (!is.null(rows)) {
         return(rows)
       }
       close_inner()
+      if (bare) {
+        warn_kernmean("the file '", x[calls], "' has no rows", kind = "empty")
+      }
       calls <<- calls + 1
       value <- following()
+      bare <<- kind == "file" && !is.null(value) &&
+        (is_stream(value) || NROW(value) == 0L)
       if (!is_stream(value)) {
         return(value)
       }
@@ -321,12 +330,14 @@ rows_of_vector <- function(x) {
 # Without `read` the readers of files of which nothing else is said.
 read_file <- function(path, read, chunk) {
   is <- \(ending) grepl(paste0("[.]", ending, "$"), path, ignore.case = TRUE)
-  rows <- if (!is.null(read)) {
+  rows <- if (is.null(read) && is("rds") || identical(read, readRDS)) {
+    read_data(path)
+  } else if (!is.null(read)) {
+    if (is("csv") && identical(read, utils::read.csv)) check_commas(path)
     read(path)
   } else if (is("csv([.](gz|bz2|xz))?")) {
+    check_commas(path)
     (if (is("csv")) csv_blocks(path, chunk)) %||% utils::read.csv(path)
-  } else if (is("rds")) {
-    readRDS(path)
   } else if (is("parquet")) {
     need_package("nanoparquet", "'read' must be given for .parquet without ",
                  "the package nanoparquet")
@@ -342,6 +353,54 @@ read_file <- function(path, read, chunk) {
   rows_of_vector(rows)
 }
 
+# Read by commas, columns that something else separates would be one of text.
+check_commas <- function(path) {
+  header <- if (file.exists(path)) readLines(path, 1L, warn = FALSE)
+  header <- gsub("\"[^\"]*\"", "", header, useBytes = TRUE)
+  has <- \(sign) any(grepl(sign, header, fixed = TRUE, useBytes = TRUE))
+  if (!has(",") && (has(";") || has("\t"))) {
+    stop_input("a file called .csv must have commas between its columns; for ",
+               "semicolons give read = read.csv2 (decimal commas) or read = ",
+               "\\(f) read.csv(f, sep = \";\"), for tabs read = read.delim")
+  }
+}
+
+# The rows that a file of R's has. It may hold code, which must not run: a
+# function would be called as a source, a promise runs when it is looked at.
+read_data <- function(path) {
+  x <- list(readRDS(path))
+  if (typeof(.subset2(x, 1L)) == "list") {
+    # Other attributes of a data frame may be formulas.
+    all <- attributes(x[[1L]])
+    attributes(x[[1L]]) <- all[names(all) %in% c("names", "row.names", "class")]
+  }
+  if (!is_plain(x)) {
+    stop_input("a file of saveRDS() must hold a data frame, a matrix or a ",
+               "vector, and no code")
+  }
+  x[[1L]]
+}
+
+# Is it a vector without code, or a list of such ones, and are its attributes? A
+# file may hold promises, which run when they are looked at: typeof() alone of
+# what is in a list does not.
+is_plain <- function(x, depth = 20L) {
+  if (depth == 0L) {
+    return(FALSE)
+  }
+  plain <- \(type) type %in% c("NULL", "logical", "integer", "double",
+                               "complex", "raw", "character", "list")
+  for (values in list(attributes(x), if (is.list(x)) unclass(x))) {
+    for (i in seq_along(values)) {
+      if (!plain(typeof(.subset2(values, i))) ||
+            !is_plain(.subset2(values, i), depth - 1L)) {
+        return(FALSE)
+      }
+    }
+  }
+  plain(typeof(x))
+}
+
 # A file by the reader of package data.table, in blocks of lines; NULL where
 # that is not installed, or where read.csv() reads its first rows otherwise.
 csv_blocks <- function(path, chunk) {
@@ -349,11 +408,12 @@ csv_blocks <- function(path, chunk) {
     return(NULL)
   }
   first <- utils::read.csv(path, nrows = 1000)
-  text <- unname(which(vapply(first, is.character, NA)))
+  text <- vapply(first, is.character, NA)
+  classes <- ifelse(text, "character", NA)
   fast <- \(...) data.table::fread(
     ..., sep = ",", na.strings = "NA", fill = TRUE, strip.white = FALSE,
     blank.lines.skip = TRUE, integer64 = "double", data.table = FALSE,
-    showProgress = FALSE, colClasses = list(character = text),
+    showProgress = FALSE, colClasses = list(character = unname(which(text))),
     col.names = names(first)
   )
   kinds <- tryCatch(frame_kinds(fast(path, nrows = 1000)), error = identity,
@@ -377,11 +437,20 @@ csv_blocks <- function(path, chunk) {
     lines <- read_lines(chunk)
     if (length(lines)) {
       plain <- \(e) utils::read.csv(text = lines, header = FALSE,
-                                    col.names = names(first))
-      # Quotes within quotes would stay doubled; and what it warns of.
-      if (any(grepl("\"\"", lines, fixed = TRUE, useBytes = TRUE))) plain() else
-        tryCatch(fast(text = c(lines, ""), header = FALSE), error = plain,
-                 warning = plain)
+                                    col.names = names(first),
+                                    colClasses = classes)
+      # Quotes within quotes would stay doubled; and what it warns of. A text of
+      # one string needs no file, which a full disk would cut.
+      rows <- if (any(grepl("\"\"", lines, fixed = TRUE, useBytes = TRUE)))
+        plain() else
+          tryCatch(fast(text = paste(c(lines, ""), collapse = "\n"),
+                        header = FALSE), error = plain, warning = plain)
+      # T and F are no numbers where there were numbers.
+      rows[] <- Map(\(now, before) {
+        if (is.numeric(before) && is.logical(now) && !all(is.na(now)))
+          as.character(now) else now
+      }, rows, first)
+      rows
     }
   }, \() close(file))
 }
@@ -433,6 +502,8 @@ as_chunk <- function(x) {
 # hides what their bits mean from all but bit64.
 plain_frame <- function(x) {
   x <- as.data.frame(x)
+  # Columns are found by their names.
+  names(x)[is.na(names(x))] <- "NA"
   wide <- vapply(x, inherits, NA, "integer64")
   if (any(wide)) {
     need_package("bit64", "the column '", names(x)[wide][1L], "' has integers ",

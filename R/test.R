@@ -246,11 +246,7 @@ check_permutations <- function(options, units,
   ways <- if (options$null == "permutation" && !isTRUE(options$several)) {
     count_labelings(rep(seq_along(sizes), sizes), units$blocks)
   }
-  most <- min(max(B, options$enumerated), most_labelings)
-  if (is.null(c(permutations, options$bins)) && isTRUE(ways < most + 0.5) &&
-        !sees_order(options$estimator)) {
-    permutations <- "all"
-  }
+  if (takes_all(options, ways)) permutations <- "all"
   scheme <- c(units, list(B = B, all = identical(permutations, "all"),
                           complete = FALSE))
   if (scheme$all) {
@@ -272,6 +268,14 @@ check_permutations <- function(options, units,
   }
   if (!is.null(ways)) scheme$ways <- round(ways)
   scheme
+}
+
+# Are there so few ways to give labels that all are taken?
+takes_all <- function(options, ways) {
+  most <- min(max(options$B, options$enumerated), most_labelings)
+  identical(options$permutations, "all") ||
+    is.null(c(options$permutations, options$bins)) &&
+      isTRUE(ways < most + 0.5) && !sees_order(options$estimator)
 }
 
 usual_level <- 0.05
@@ -563,6 +567,6 @@ changed_data <- function(changes, label) {
 
 # The label with the names of new data; `call` is list(...), unevaluated.
 new_label <- function(label, call, data) {
-  label[data] <- vapply(as.list(call)[data], deparse1, character(1))
+  label[data] <- vapply(as.list(call)[data], label_of, "")
   label
 }

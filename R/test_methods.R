@@ -8,7 +8,7 @@ fit_lines.htest <- function(x, digits) {
   }
   p <- format.pval(x$p.value, digits = digits)
   items <- c(each(c(x$statistic, x$parameter)),
-             paste0("p-value ", if (!startsWith(p, "<")) "= ", p))
+             paste0("p-value ", if (!startsWith(p, "<")) "= ", p, p_remark(x)))
   estimate <- x$estimate[setdiff(names(x$estimate), names(x$parameter))]
   c(
     "", strwrap(x$method, prefix = "\t"), "",
@@ -99,15 +99,40 @@ fit_summary.htest <- function(x) {
   )
 }
 
-# The standard error of a p-value that is a share of random draws.
+took_all <- \(test) grepl(", all permutations", test$method, fixed = TRUE)
+
+# The standard error of a p-value that is a share of random draws, in words.
 monte_carlo_line <- function(test) {
-  given <- c(test$arguments$control, test$arguments)$permutations
-  if (test$null != "gamma" && (is.null(given) || inherits(given, "how")) &&
-        !grepl(", all permutations", test$method, fixed = TRUE)) {
-    p <- test$p.value
-    error <- sqrt(p * (1 - p) / (length(test$replicates) + 1))
+  if (!is.null(error <- monte_carlo_error(test))) {
     paste("Monte-Carlo error of the p-value:", format(error, digits = 2))
   }
+}
+
+monte_carlo_error <- function(test) {
+  given <- c(test$arguments$control, test$arguments)$permutations
+  if (test$null != "gamma" && (is.null(given) || inherits(given, "how")) &&
+        !took_all(test)) {
+    sqrt(test$p.value * (1 - test$p.value) / (length(test$replicates) + 1))
+  }
+}
+
+# What print() says beside a p-value: no statistic could make it smaller, or
+# other draws could put it on the other side of the usual level.
+p_remark <- function(test) {
+  draws <- test$replicates
+  error <- monte_carlo_error(test)
+  least <- if (took_all(test)) permutation_p(max(draws), draws, NULL, TRUE) else
+    1 / (length(draws) + 1)
+  if (length(draws) && test$p.value <= least * (1 + 1e-9)) {
+    paste0(" (", least_words(length(draws), took_all(test)), ")")
+  } else if (!is.null(error) && abs(test$p.value - usual_level) < 2 * error) {
+    paste0(" (Monte-Carlo s.e. ", format(error, digits = 2), ")")
+  }
+}
+
+least_words <- function(B, all = FALSE) {
+  if (all) paste("least possible of all", B, "labelings") else
+    paste("least possible with B =", B)
 }
 
 fit_facts.htest <- function(x) {

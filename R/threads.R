@@ -87,6 +87,11 @@ default_threads <- function() {
 }
 
 .onLoad <- function(libname, pkgname) {
+  if (.Call(C_r_all_finite, NaN)) {
+    stop_kernmean("build", "kernmean was compiled with -ffast-math or -Ofast ",
+                  "and does not see missing values; install it without these ",
+                  "flags, which may stand in ~/.R/Makevars")
+  }
   limit <- default_threads()
   if (limit && .Call(C_r_threads, NULL) > limit) .Call(C_r_threads, limit)
   pin_level(Sys.getenv("KERNMEAN_LEVEL"))

@@ -357,7 +357,7 @@ read_term <- function(layout, newdata, l, name = "newdata", named = FALSE) {
   # Levels may come as characters.
   values <- lapply(terms, \(term) {
     value <- eval(term, newdata, environment(layout))
-    if (is.character(value)) factor(value) else value
+    if (is.character(value)) as_factor(value) else value
   })
   bind_terms(values,
              vapply(as.list(attr(layout, "variables"))[group], deparse1, ""),

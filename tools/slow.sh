@@ -24,11 +24,14 @@
 # some of the parts in tools/slow/parts.txt, which the middle two run.
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd) || exit 1
-case " ${*:-} " in
-  *[!a-z\ ]* | *" help "*)
-    sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
-    exit 2 ;;
-esac
+for check; do
+  case $check in
+    builds | valgrind | gctorture | coverage | portable) ;;
+    *)
+      sed -n '2,/^$/s/^# \{0,1\}//p' "$0" >&2
+      exit 2 ;;
+  esac
+done
 . "$root/tools/setup.sh"
 . "$root/tools/core/portable.sh"
 . "$root/tools/slow/parts.sh"
@@ -108,7 +111,6 @@ for check in ${*:-builds valgrind gctorture coverage portable}; do
     gctorture) torture ;;
     coverage) coverage ;;
     portable) portable ;;
-    *) die "unknown check '$check': builds, valgrind, gctorture, coverage or portable" ;;
   esac
 done
 exit $bad

@@ -153,8 +153,12 @@ km_status km_axes(size_t n, double *a, double *values, double *vectors, double *
   reduce(n, a, values, vectors, &s);
   s.off[n - 1] = 0;
   double norm = 0;
-  for (size_t i = 0; i < n; i++) norm = fmax(norm, fabs(values[i]) + fabs(s.off[i]));
-  if (!(norm > 0)) return norm == 0 ? KM_OK : KM_NO_CONVERGENCE;
+  for (size_t i = 0; i < n; i++) {
+    const double size = fabs(values[i]) + fabs(s.off[i]);
+    if (!(size <= DBL_MAX)) return KM_NO_CONVERGENCE; /* NaN, which fmax() would pass over */
+    norm = fmax(norm, size);
+  }
+  if (norm == 0) return KM_OK;
   for (size_t i = 0; i < n; i++) {
     values[i] /= norm;
     s.off[i] /= norm;

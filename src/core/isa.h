@@ -3,6 +3,12 @@
 
 /* Instruction sets: which there are, which is in use, and loops compiled for each of them. */
 
+/* Missing values are NaN, which must be seen, and sums are made in the order they stand in. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "compile kernmean without -ffast-math, -Ofast and their parts (CFLAGS in ~/.R/Makevars)"
+#endif
+
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
 #else

@@ -187,3 +187,13 @@ lossy <- function(code) {
     tryInvokeRestart("muffleWarning")
   })
 }
+
+# A file of a list whose element is a promise to make the file `flag`, which no
+# R code can save: the bytes of a call after those of type, environment and
+# value of a promise.
+save_promise <- function(file, flag) {
+  bytes <- serialize(list(call("file.create", flag)), NULL, version = 2L)
+  head <- seq_len(22L)
+  promise <- c(0, 0, 4, 5, 0, 0, 0, 253, 0, 0, 0, 252)
+  writeBin(c(bytes[head], as.raw(promise), bytes[-head]), file)
+}

@@ -60,8 +60,8 @@ expect_refusals <- function(calls, class = "kernmean_error_input",
 }
 
 # One call that is refused, with words of its message.
-refused <- function(code, words = NULL) {
-  expect_error(code, words, class = "kernmean_error_input")
+refused <- function(code, words = NULL, ...) {
+  expect_error(code, words, ..., class = "kernmean_error_input")
 }
 
 # Draws on a device that shows nothing.

@@ -118,7 +118,7 @@ test_that("sizes that fall for long are warned of", {
   set.seed(9)
   day <- rep(1:30, each = 150)
   some <- unlist(lapply(1:30, \(t) which(day == t)[seq_len(154 - 4 * t)]))
-  falling <- cbind(service_days(30), day = sprintf("d%02d", day))[some, ]
+  falling <- cbind(service_days(30), day = c(letters, LETTERS)[day])[some, ]
   falling <- kme_sketch(falling, landmarks, groups = "day", moments = 2)
   expect_warning(kme_changes(falling, B = 19, max = 2), "sizes rise or fall",
                  class = "kernmean_warning_sizes")
@@ -173,4 +173,15 @@ test_that("changes print and plot, and refuse in words", {
     kme_changes(sketch, level = 1), predict(fit, "2020-01-01"),
     plot(fit, "gain"), sketch[c(TRUE, FALSE)]
   ))
+})
+
+test_that("a p-value at its floor says so", {
+  set.seed(12)
+  rows <- data.frame(d = rep(1:30, each = 20), u = rnorm(600))
+  rows$u <- rows$u + 3 * (rows$d > 15)
+  fit <- kme_changes(kme_sketch(rows, kme_landmarks(rows["u"], 10),
+                                groups = "d", moments = 2), B = 99)
+  expect_identical(fit$p.value, 0.01)
+  expect_output(print(fit), "p = 0.01 (least possible with B = 99)",
+                fixed = TRUE)
 })

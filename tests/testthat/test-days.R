@@ -174,3 +174,34 @@ test_that("the z of a difference is that of its rows", {
                                parts[[1L]]$covariance)
   expect_equal(one_off(2), 2 * one_off(1), tolerance = 1e-12)
 })
+
+test_that("days are in the order of the numbers in their names", {
+  set.seed(8)
+  rows <- data.frame(d = rep(1:12, each = 30), u = rnorm(360))
+  landmarks <- kme_landmarks(rows["u"], 5)
+  fit <- \(names, rows) {
+    rows$d <- names[rows$d]
+    kme_changes(kme_sketch(rows, landmarks, groups = "d", moments = 2), B = 99)
+  }
+  set.seed(9)
+  want <- fit(1:12, rows)
+  for (names in list(paste0("week", 1:12), paste(1:12, "of 2026"),
+                     paste0("y", 1 + 1:12 %/% 6, "-", c(1:5, 0:5, 0)))) {
+    set.seed(9)
+    expect_no_warning(got <- fit(names, rows[sample(360), ]))
+    expect_identical(as.character(got$bins$each$day), names)
+  }
+  set.seed(9)
+  got <- fit(paste0("week", 1:12), rows)
+  expect_identical(got$p.value, want$p.value)
+  # Levels that somebody has sorted, and bins that came later
+  expect_warning(fit(factor(paste0("week", 1:12)), rows), "week10, week11",
+                 class = "kernmean_warning_order")
+  late <- kme_sketch(rows[rows$d > 6, ], landmarks, groups = "d", moments = 2) +
+    kme_sketch(rows[rows$d <= 6, ], landmarks, groups = "d", moments = 2)
+  expect_warning(kme_changes(late, B = 99), class = "kernmean_warning_order")
+  suppressWarnings(expect_warning(kme_monitor(late),
+                                  class = "kernmean_warning_order"))
+  expect_identical(by_numbers(c("x0.5", "x0.25", "x10", "x9")),
+                   c("x0.25", "x0.5", "x9", "x10"))
+})

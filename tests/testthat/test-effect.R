@@ -530,3 +530,27 @@ test_that("modelsummary takes the rows of tidy()", {
   shown <- as.numeric(gsub("[()]", "", table[table$term == "1", ncol(table)]))
   expect_near(shown, c(coef(fit)[["1"]], sqrt(vcov(fit)["1", "1"])), 1e-2)
 })
+
+test_that("an error that underflows is no p-value of 0", {
+  set.seed(7)
+  x <- rnorm(80)
+  t <- rbinom(80, 1, 0.5)
+  y <- x + t + rnorm(80)
+  fit <- \(y) as.data.frame(generics::tidy(kme_effect(x, y, t)))
+  want <- fit(y)
+  for (unit in 10^c(-145, 145)) {
+    got <- fit(y * unit)
+    expect_near(got$p.value, want$p.value, 1e-9)
+    expect_near(got$estimate / unit, want$estimate, 1e-9)
+  }
+  for (unit in 10^c(-170, 170)) {
+    expect_warning(got <- fit(y * unit), "rescale 'y'",
+                   class = "kernmean_warning")
+    expect_identical(got$p.value, NA_real_)
+    expect_near(got$estimate / unit, want$estimate, 1e-9)
+  }
+  # Without any noise it is 0.
+  expect_identical(unname(vcov(suppressWarnings(
+    kme_effect(x, 0 * y, t)
+  ))[1]), 0)
+})

@@ -307,3 +307,10 @@ test_that("with covariances of 0 a mixture is a weighted set of points", {
     expect_near(kme_risk(points, mixture), 0, 1e-13)
   }
 })
+
+test_that("a kernel as a third argument is answered", {
+  for (f in list(kme_inner, kme_distance)) {
+    refused(f(faithful, faithful, kernel_rbf(1)), "kme\\(x, kernel\\)")
+    refused(f(kme(faithful), kme(faithful), kernel = kernel_rbf(1)), "two fits")
+  }
+})

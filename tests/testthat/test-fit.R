@@ -278,3 +278,85 @@ test_that("what does not fit is refused", {
     generics::tidy(kme_pca(x), "w")
   ))))
 })
+
+test_that("what a fit does not have is an error of the package", {
+  set.seed(4)
+  test <- mmd_test(len ~ supp, ToothGrowth, B = 99)
+  pca <- kme_pca(mtcars, scale = TRUE, ncomp = 2)
+  sketch <- kme_sketch(cars, 10)
+  for (none in list(stats::confint, stats::predict, stats::vcov, stats::coef,
+                    stats::residuals, stats::fitted, stats::weights,
+                    stats::anova, stats::logLik, stats::simulate,
+                    stats::biplot)) {
+    for (fit in list(test, sketch, pca$sample$kernel, pca)) {
+      has <- identical(fit, pca) &&
+        (identical(none, stats::coef) || identical(none, stats::predict))
+      if (inherits(fit, "kernmean_fit") && !has) refused(none(fit), "must have")
+    }
+  }
+  refused(stats::biplot(pca), "plot\\(\\)")
+  # Fields that a fit has, by the name that R looks for
+  fit <- kme(cars)
+  expect_identical(fitted(fit), fit$fitted)
+  expect_identical(weights(fit), fit$weights)
+  effect <- suppressWarnings(kme_effect(bwt ~ smoke, ~ age + lwt,
+                                        MASS::birthwt))
+  expect_identical(residuals(effect), effect$residuals)
+  refused(predict(effect, MASS::birthwt), "values at new points")
+})
+
+test_that("the table of a summary is its data frame", {
+  rows <- data.frame(d = rep(1:21, each = 30), u = sin(1:630))
+  sketch <- kme_sketch(rows, kme_landmarks(rows["u"], 10), groups = "d",
+                       moments = 2)
+  monitor <- suppressWarnings(kme_monitor(sketch[paste(1:20)]))
+  monitor <- update(monitor, sketch["21"])
+  found <- summary(monitor)
+  expect_equal(as.data.frame(found), found$columns, ignore_attr = "title")
+  fit <- kme_pca(cars)
+  expect_identical(as.data.frame(summary(kme(cars))),
+                   as.data.frame(kme(cars)))
+  expect_s3_class(as.data.frame(summary(fit)), "data.frame")
+})
+
+test_that("new rows with missing values have NA, and others their values", {
+  new <- iris[c(3, 60, 110, 20), ]
+  rownames(new) <- letters[1:4]
+  gaps <- new
+  gaps$Petal.Width[2] <- NA
+  gaps$Sepal.Width[3] <- NA
+  gaps$Sepal.Length[1] <- NA
+  blank <- \(x) if (is.matrix(x)) replace(x, cbind(rep(2:3, ncol(x)),
+                                                   rep(seq_len(ncol(x)),
+                                                       each = 2)), NA) else
+    replace(x, 2:3, NA)
+  columns <- c("Sepal.Width", "Petal.Width")
+  fits <- list(
+    kme_fda(Species ~ Sepal.Width + Petal.Width, iris),
+    kme_fda(iris[columns], iris$Species),
+    kme_pca(~ Sepal.Width + Petal.Width, iris, ncomp = 2),
+    kme(~ Sepal.Width + Petal.Width, iris), kme(iris[columns]),
+    kme_density(~ Sepal.Width + Petal.Width, iris)
+  )
+  for (fit in fits) {
+    at <- if (is.null(fit$terms)) columns else names(new)
+    want <- predict(fit, new[at])
+    expect_identical(predict(fit, gaps[at]),
+                     if (is.list(want)) lapply(want, blank) else blank(want))
+    refused(predict(fit, gaps[2, at]), "missing")
+    expect_identical(predict(fit, gaps[c(1, 4), at]), predict(
+      fit, new[c(1, 4), at]
+    ))
+  }
+  expect_identical(predict(fits[[4]], gaps, interval = TRUE),
+                   blank(predict(fits[[4]], new, interval = TRUE)))
+  expect_identical(predict(fits[[1]], gaps, "class")[2], factor(
+    NA, levels(iris$Species)
+  ))
+  one <- kme(iris$Petal.Width)
+  expect_identical(unname(predict(one, c(1, NA, 2))),
+                   c(unname(predict(one, 1:2))[1], NA, predict(one, 2)))
+  # As lm() does
+  line <- lm(Sepal.Length ~ Sepal.Width + Petal.Width, iris)
+  expect_identical(is.na(predict(fits[[4]], gaps)), is.na(predict(line, gaps)))
+})

@@ -286,3 +286,11 @@ test_that("what cannot be landmarks is refused", {
   expect_error(kme_landmarks(y ~ a, data.frame(y = 1:3, a = 1:3), m = 2),
                class = "kernmean_error_input")
 })
+
+test_that("what is no kernel is refused with a formula, too", {
+  for (bad in list(1, "rbf", list())) {
+    refused(kme_landmarks(faithful, 5, kernel = bad), "'kernel' must be a")
+    refused(kme_landmarks(~ eruptions, faithful, 5, kernel = bad),
+            "'kernel' must be a")
+  }
+})

@@ -309,3 +309,11 @@ test_that("all pairs of mixed columns have the same statistics", {
   expect_equal(none$table$distance, sqrt(pmax(0, none$table$statistic)))
   expect_equal(all$table$distance, plain$table$distance)
 })
+
+test_that("one permutation is a matrix of one column", {
+  set.seed(6)
+  x <- suppressWarnings(
+    mmd_pairwise(weight ~ feed, chickwts, bandwidths = "fuse", B = 1)
+  )
+  expect_true(all(x$table$p.value %in% c(0.5, 1)))
+})

@@ -15,7 +15,7 @@ test_that("data that are no numbers are refused with what is wrong", {
   s$surv <- surv
   expect_refusals(expression(
     kme(with(NA, NA, NaN)), kme(with(Inf, -Inf, 1, NA)), gram(with(Inf)),
-    kernel_matrix(x, with(NaN), rbf), predict(kme(x, rbf), with(NA)),
+    kernel_matrix(x, with(NaN), rbf), predict(kme(x, rbf), with(Inf)),
     kme("a"), kme(NULL), kme(d), kme(m),
     kme(data.frame(a = 1:3, s = letters[1:3])), kme(factor(1:3)),
     kme(surv), kme(s), kme_density(data.frame(f = factor(1:3))),
@@ -472,5 +472,34 @@ test_that("an argument left out is the default of the door, in every call", {
     expect_identical(passed_on(1:9, 2:10)$parameter[["B"]], 399)
     expect_identical(test_filter()$name, "tikhonov")
     expect_identical(test_filter("none")$name, "none")
+  }
+})
+
+test_that("the order of characters does not hang on the locale", {
+  expect_identical(levels(as_factor(c("b", "B", NA, "a", "A", "_"))),
+                   c("A", "B", "_", "a", "b"))
+  set.seed(2)
+  x <- data.frame(u = rnorm(40), t = rbinom(40, 1, 0.5),
+                  f = rep(c("b", "A", "a", "B"), 10))
+  answers <- \() {
+    set.seed(3)
+    sketch <- kme_sketch(x, kme_landmarks(x["u"], 5), groups = "f")
+    pairs <- suppressWarnings(as.data.frame(mmd_pairwise(u ~ f, x, B = 99)))
+    fda <- kme_fda(f ~ u, x)
+    list(sketch$groups, pairs, fda$means, names(fda$counts),
+         hsic_test(x$u, kme(~ f, x)$sample$x, B = 19)$p.value,
+         colnames(kme(~ f + u, x)$sample$x),
+         coef(kme(~ f + u, x, estimator = "skmse")),
+         suppressWarnings(kme_weights(t ~ f + u, x)$balance),
+         smm(f ~ u + t, x, id = rep(1:20, 2), cost = 1)$levels)
+  }
+  before <- Sys.getlocale("LC_COLLATE")
+  on.exit(Sys.setlocale("LC_COLLATE", before))
+  Sys.setlocale("LC_COLLATE", "C")
+  want <- answers()
+  for (locale in c("C.UTF-8", "en_US.UTF-8")) {
+    if (nzchar(suppressWarnings(Sys.setlocale("LC_COLLATE", locale)))) {
+      expect_identical(answers(), want)
+    }
   }
 })

@@ -398,3 +398,17 @@ test_that("of many chunks neighbors are joined", {
   expect_near(sum(chunks[, "rows"] * chunks[, "median.waiting"]),
               sum(faithful$waiting), 1e-9)
 })
+
+test_that("a column may be called NA", {
+  x <- data.frame(a = c(1, 3, 2, 6), b = 4:1, g = gl(2, 2))
+  set.seed(1)
+  want <- kme_sketch(x, 4, groups = "g")
+  names(x)[1] <- NA
+  set.seed(1)
+  got <- kme_sketch(x, 4, groups = "g")
+  expect_identical(got$sums, want$sums)
+  landmarks <- kme_landmarks(x[1:2], 4)
+  expect_near(kme_distance(kme(kme_sketch(x[1:2], landmarks)),
+                           kme(kme_sketch(list(x[1:2]), landmarks))), 0,
+              1e-7)
+})

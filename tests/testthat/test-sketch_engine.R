@@ -771,11 +771,6 @@ test_that("no code in a folder is run", {
   flag <- tempfile()
   home <- new.env()
   delayedAssign("rows", file.create(flag), assign.env = home)
-  # A promise as an element of a list, as a file can hold it.
-  lazy <- local({
-    f <- \(...) environment()
-    as.list(f(file.create(flag)))
-  })
   file <- part_states(folder)[1]
   state <- readRDS(file)[[1]]
   for (bad in list(home, list(home), structure(state, at = home),
@@ -783,9 +778,9 @@ test_that("no code in a folder is run", {
                    replace(state, "first", list(\() file.create(flag))),
                    replace(state, "first", list(structure(1, at = home))),
                    replace(state, "first", list(quote(file.create(flag)))),
-                   lazy)) {
+                   "a promise")) {
     if (is.list(bad) && length(bad) > 1) bad <- list(bad, "sum")
-    saveRDS(bad, file)
+    if (is.character(bad)) save_promise(file, flag) else saveRDS(bad, file)
     expect_warning(s <- run(), class = "kernmean_warning_checkpoint")
     expect_identical(s, whole)
   }
@@ -805,4 +800,19 @@ test_that("a file is kept only when it can be read again", {
                "cannot write .*taken.rds'", class = "kernmean_error_source")
   expect_identical(read_plain(path), list(a = 1, b = 1:9, c = "d"))
   expect_setequal(dir(folder), c("state.rds", "taken.rds"))
+})
+
+test_that("a temporary folder that cannot be written to is told as such", {
+  data <- engine_data()
+  folder <- file.path(dirname(tempdir()), basename(tempfile("kept")))
+  away <- paste0(tempdir(), "-away")
+  file.rename(tempdir(), away)
+  on.exit({
+    file.rename(away, tempdir())
+    unlink(folder, recursive = TRUE)
+  })
+  for (x in list(list(data$x), stream_of(list(data$x)))) {
+    expect_error(kme_sketch(x, data$landmarks, checkpoint = folder),
+                 "temporary folder .*TMPDIR", class = "kernmean_error_source")
+  }
 })

@@ -292,3 +292,112 @@ test_that("blocks of a .csv file are what read.csv() reads", {
   expect_identical(do.call(rbind, all_chunks(open_stream(path, NULL, 1))),
                    utils::read.csv(path))
 })
+
+test_that("a .csv of other separators names its reader", {
+  x <- data.frame(u = c(0.5, 1.5, -2, 3), v = 4:1)
+  landmarks <- kme_landmarks(x, 3)
+  want <- kme(kme_sketch(x, landmarks))
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  same <- \(read) {
+    expect_near(kme_distance(kme(kme_sketch(file, landmarks, read = read)),
+                             want), 0, 1e-7)
+  }
+  write.csv2(x, file, row.names = FALSE)
+  refused(kme_sketch(file, landmarks), "read.csv2")
+  refused(kme_sketch(file, landmarks, read = read.csv), "read.csv2")
+  refused(kme_landmarks(file), "read.csv2")
+  same(utils::read.csv2)
+  write.table(x, file, sep = ";", row.names = FALSE)
+  refused(kme_sketch(file, landmarks), "sep = \";\"", fixed = TRUE)
+  same(\(f) read.csv(f, sep = ";"))
+  write.table(x, file, sep = "\t", row.names = FALSE)
+  refused(kme_sketch(file, landmarks), "read.delim")
+  same(utils::read.delim)
+  # A name may hold what separates elsewhere.
+  writeLines(c("\"u;v\"", "1", "2"), file)
+  expect_identical(kme_landmarks(file)$m, 2L)
+})
+
+test_that("a file without rows is named by a warning, one with rows is not", {
+  landmarks <- kme_landmarks(data.frame(u = c(1, 2, 4)), 3)
+  files <- c(tempfile(fileext = ".csv"), tempfile(fileext = ".rds"),
+             tempfile(fileext = ".csv"))
+  on.exit(unlink(files))
+  writeLines("u", files[1])
+  saveRDS(data.frame(u = numeric()), files[2])
+  writeLines(c("u", "3"), files[3])
+  for (k in 1:2) {
+    expect_warning(s <- kme_sketch(files[c(3, k)], landmarks),
+                   basename(files[k]), class = "kernmean_warning_empty")
+    expect_identical(s$n, 1)
+    expect_warning(kme_sketch(list(files[k], files[3]), landmarks,
+                              read = if (k == 1) utils::read.csv),
+                   basename(files[k]), class = "kernmean_warning_empty")
+  }
+  expect_no_warning(kme_sketch(files[3], landmarks))
+  expect_no_warning(kme_sketch(files[3], landmarks, read = \(f) {
+    chunks <- list(data.frame(u = 1), data.frame(u = numeric()))
+    \() {
+      value <- if (length(chunks)) chunks[[1]]
+      chunks <<- chunks[-1]
+      value
+    }
+  }))
+})
+
+test_that("the first rows of a .csv say what is text in all chunks", {
+  skip_if_not_installed("data.table")
+  set.seed(5)
+  x <- data.frame(u = rnorm(3000), f = sample(c("T", "F", "X"), 3000, TRUE),
+                  h = "a\"b", stringsAsFactors = TRUE)
+  x$f[2001:3000] <- sample(c("T", "F"), 1000, TRUE)
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  landmarks <- kme_landmarks(~ u + f, x, 20)
+  for (columns in list(1:2, 1:3)) {
+    write.csv(x[columns], file, row.names = FALSE)
+    expect_near(kme_distance(kme(kme_sketch(file, landmarks, chunk = 1000)),
+                             kme(kme_sketch(x, landmarks))), 0, 1e-7)
+    groups <- kme_sketch(file, kme_landmarks(x["u"], 5), groups = "f",
+                         chunk = 1000)
+    expect_identical(groups$groups, c("F", "T", "X"))
+  }
+  # Where there were numbers, T is no 1.
+  x <- data.frame(v = rep_len(c("0", "1"), 1200), h = "a\"b")
+  x$v[1100:1200] <- "T"
+  write.csv(x, file, row.names = FALSE, quote = 2)
+  numbers <- kme_landmarks(data.frame(v = 0:1), 2)
+  expect_error(kme_sketch(file, numbers, chunk = 1099), "numeric",
+               class = "kernmean_error_source")
+})
+
+test_that("no code in an .rds file is run, and data of any class are read", {
+  x <- data.frame(u = c(1, 2, 4), v = c(0, 1, 0))
+  landmarks <- kme_landmarks(x, 3)
+  file <- tempfile(fileext = ".rds")
+  flag <- tempfile()
+  on.exit(unlink(c(file, flag)))
+  run <- \(bad) file.create(flag)
+  home <- new.env()
+  makeActiveBinding("u", run, home)
+  cells <- x
+  cells$w <- rep(list(run), 3)
+  for (bad in list(run, home, list(home), cells, "a promise",
+                   quote(run(1)), structure(list(fetch = run, close = run),
+                                                class = "row_blocks"),
+                   structure(1:3, at = home))) {
+    if (is.character(bad)) save_promise(file, flag) else saveRDS(bad, file)
+    for (read in list(NULL, readRDS)) {
+      expect_error(kme_sketch(file, landmarks, read = read), "no code",
+                   class = "kernmean_error_source")
+    }
+  }
+  expect_false(file.exists(flag))
+  want <- kme_sketch(x, landmarks)$sums
+  for (good in list(x, as.matrix(x), stats::model.frame(u ~ v, x),
+                    cbind(x, day = as.Date("2026-01-01")))) {
+    saveRDS(good, file)
+    expect_identical(kme_sketch(file, landmarks)$sums, want)
+  }
+})

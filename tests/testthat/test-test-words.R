@@ -83,3 +83,92 @@ test_that("without B all of up to 2,000 labelings are taken", {
   expect_equal(mmd_pairwise(x, g)$table$p.value,
                mmd_test(x ~ factor(g), filter = "none")$p.value)
 })
+
+printed <- \(x) paste(utils::capture.output(print(x)), collapse = " ")
+
+test_that("a p-value at its floor says so, in every test", {
+  set.seed(3)
+  x <- iris[1:50, 1:4]
+  y <- iris[51:100, 1:4]
+  bins <- kme_sketch(~ Sepal.Length + Sepal.Width, iris, 20, groups = Species,
+                     bin = 5)
+  for (test in list(mmd_test(x, y), mmd_test(x, y, filter = "none", B = 199),
+                    hsic_test(x[, 1], x[, 1] + 0, B = 99),
+                    mmd_gof(exp(3 * x[, 1]), "normal", B = 99),
+                    mmd_test(bins["setosa"], bins["virginica"], B = 99),
+                    mmd_test(dist(iris[1:4]), iris$Species, B = 99))) {
+    B <- length(test$replicates)
+    expect_identical(test$p.value, 1 / (B + 1))
+    expect_match(printed(test), paste0("= ", format(test$p.value, digits = 4),
+                                       " (least possible with B = ", B, ")"),
+                 fixed = TRUE)
+  }
+  # Of all labelings the observed one and the one that exchanges both.
+  all <- mmd_test(1:6, 101:106)
+  expect_near(all$p.value, 2 / 924, 1e-12)
+  expect_match(printed(all), "(least possible of all 924 labelings)",
+               fixed = TRUE)
+  for (test in list(mmd_test(1:6, 3:8),
+                    hsic_test(x[, 1], x[, 2], control = test_control("gamma")),
+                    mmd_test(x[1:25, ], x[26:50, ], B = 99))) {
+    expect_no_match(printed(test), "least")
+  }
+  expect_identical(names(generics::tidy(all)), names(
+    generics::tidy(mmd_test(1:6, 3:8))
+  ))
+})
+
+test_that("chance is told where it could turn a p-value over .05", {
+  test <- mmd_test(1:20, 1:20 + 0.5, B = 99)
+  for (p in c(0.03, 0.05, 0.09, 0.2, 0.01)) {
+    test$p.value <- p
+    error <- sqrt(p * (1 - p) / 100)
+    words <- paste0("(Monte-Carlo s.e. ", format(error, digits = 2), ")")
+    near <- abs(p - 0.05) < 2 * error && p > 0.01
+    expect_identical(grepl(words, printed(test), fixed = TRUE), near)
+  }
+  all <- mmd_test(1:6, 3:8)
+  all$p.value <- 0.05
+  expect_no_match(printed(all), "Monte-Carlo")
+})
+
+test_that("comparisons say which labelings they took and what they could", {
+  x <- c(1:6, 101:106, 201:206)
+  pairs <- mmd_pairwise(x, rep(1:3, each = 6))
+  expect_match(printed(pairs), "all 924 labelings, p-values of 3 comparisons")
+  expect_no_match(printed(pairs), "B =")
+  expect_match(printed(pairs), "3 of 3 p-values are the least possible")
+  expect_near(pairs$table$p.value, rep(2 / 924, 3), 1e-12)
+  # Of all labelings no larger B finds more.
+  expect_warning(few <- mmd_pairwise(x[c(1:4, 7:10, 13:16)],
+                                     rep(1:3, each = 4)),
+                 "at least 0.086, whatever the data$")
+  expect_match(printed(few), "all 70 labelings")
+  expect_warning(mmd_pairwise(x, rep(1:3, each = 6), B = 19), "with B = 19$")
+  set.seed(1)
+  some <- mmd_pairwise(c(1:5, 101:106, 201:240), rep(1:3, c(5, 6, 40)))
+  expect_match(printed(some), "B = 999 or all labelings")
+  same <- mmd_pairwise(c(sin(1:60)), rep(1:3, 20))
+  expect_no_match(printed(same), "least|all")
+})
+
+test_that("what do.call() hands over is called by a few words", {
+  set.seed(2)
+  x <- rnorm(400)
+  g <- gl(2, 200)
+  for (test in list(
+    do.call(mmd_test, list(x, x + 1, B = 19)),
+    do.call(mmd_test, list(dist(x), g, B = 19)),
+    do.call(hsic_test, list(x, x^2, B = 19)),
+    do.call(mmd_gof, list(x, "normal", B = 19)),
+    suppressWarnings(do.call(mmd_pairwise, list(x, g, B = 19))),
+    do.call(update, list(mmd_test(x, x, B = 19), y = x + 1)),
+    do.call(mmd_test, list(kme_sketch(x, 20, groups = g, bin = 5), B = 99))
+  )) {
+    expect_lt(nchar(test$data.name), 120)
+  }
+  expect_identical(mmd_test(x, x[1:20], B = 19)$data.name,
+                   "x (n = 400) and x[1:20] (n = 20)")
+  long <- as.call(c(quote(sum), as.list(1:500)))
+  expect_match(label_of(long), "^sum\\(1L, 2L.*[.]{3}$")
+})

@@ -437,3 +437,54 @@ test_that("WeightIt takes the fields as they are", {
   expect_near(summary(got)$effective.sample.size["Weighted", "Treated"],
               group_table(fit)["1", "effective"], 1e-6)
 })
+
+test_that("rows of the source are a target in any units, from any origin", {
+  set.seed(1)
+  x <- data.frame(a = rnorm(200), b = rnorm(200))
+  fit <- \(x, kernel, n = 40, ...) {
+    suppressWarnings(kme_weights(x, x[seq_len(n), ], kernel = kernel, ...))
+  }
+  for (kernel in list(kernel_rbf(1), kernel_matern(3 / 2, 1))) {
+    want <- fit(x, kernel)
+    for (origin in 10^c(4, 8, 10)) {
+      far <- transform(x, b = b + origin)
+      got <- fit(far, kernel)
+      expect_near(weights(got), weights(want), 1e-15 * origin + 1e-10)
+      expect_near(unname(predict(got, far[5:1, ])), unname(weights(got)[5:1]),
+                  1e-14 * origin + 1e-10)
+      expect_near(mean(weights(got) * (far$b - origin)),
+                  mean(far$b[1:40] - origin), 1e-14 * origin + 1e-8)
+    }
+  }
+  # In raw units, against the quadratic program in standardized axes.
+  for (data in list(mtcars[c("mpg", "disp", "hp")], MASS::birthwt[2:3],
+                    attitude)) {
+    for (kernel in list(kernel_poly(), kernel_poly(3))) {
+      n <- nrow(data) %/% 2
+      w <- weights(fit(data, kernel, n))
+      expect_true(all(w >= 0))
+      target <- colMeans(data[seq_len(n), ])
+      expect_near(colMeans(w * data) / target, 1 + 0 * target, 1e-7)
+      # The order of magnitude of the units is none of the weights'.
+      hundred <- kernel_poly(kernel$degree, kernel$offset * 1e4)
+      expect_near(weights(fit(100 * data, hundred, n)), w, 1e-6)
+    }
+  }
+})
+
+test_that("one value far from all others is no base error", {
+  set.seed(1)
+  for (far in c(7, 77)) {
+    for (size in 10^c(4, 6, 9)) {
+      x <- data.frame(a = rnorm(200), b = rnorm(200))
+      x$a[far] <- size
+      for (kernel in list(kernel_rbf(1), kernel_poly(), NULL)) {
+        w <- suppressWarnings(weights(kme_weights(x, x[1:40, ],
+                                                  kernel = kernel)))
+        # That row stands for its share of the target.
+        expect_near(w[[far]], if (far == 7) 5 else 0, 0.01)
+        expect_near(mean(w * x$b), mean(x$b[1:40]), 1e-6)
+      }
+    }
+  }
+})

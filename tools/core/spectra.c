@@ -8,6 +8,7 @@
 #include "core/tridiag.h"
 #include "driver.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Matrices in full: reductions, spectra, scores along a path of lambda. */
@@ -66,6 +67,15 @@ static void small_axes(void) {
   must(km_axes(ORDER, low, values, vectors, work) == KM_OK, "no axes of two directions");
   put("few_axes", values, ORDER);
   put("few_axes_vectors", vectors, ORDER * ORDER);
+  for (size_t at = 0; at < ORDER; at += ORDER - 1) {
+    memset(low, 0, ORDER * ORDER * sizeof *low);
+    for (size_t i = 0; i < ORDER; i++) low[i + i * ORDER] = 1;
+    low[at + at * ORDER] = NAN;
+    must(km_axes(ORDER, low, values, vectors, work) != KM_OK, "axes of NaN");
+    memset(low, 0, ORDER * ORDER * sizeof *low);
+    low[at + at * ORDER] = NAN;
+    must(km_axes(ORDER, low, values, vectors, work) != KM_OK, "axes of NaN and 0");
+  }
 }
 
 /* The eigenpairs of gram(31, n, D), by dstemr or by what stands in for it. */
