@@ -43,11 +43,10 @@ name_columns <- function(call) {
 
 # The model frame that the call of a formula method describes; missing values
 # stay in it where no na.action is given, or na.fail(), to be counted and
-# refused. Data and subset are evaluated once: they may draw numbers.
+# refused. Terms, data and subset are evaluated once: they may draw numbers.
 formula_frame <- function(call, formula, data, no_action, home) {
   call <- call[!names(call) %in% "..."]
   call[[1L]] <- quote(stats::model.frame)
-  call$formula <- formula
   if (is.object(data) && !is.environment(data)) {
     data <- read_formula(as.data.frame(data))
   }
@@ -57,7 +56,89 @@ formula_frame <- function(call, formula, data, no_action, home) {
                              stats::na.fail)) {
     call$na.action <- quote(stats::na.pass)
   }
-  read_formula(eval(call, home))
+  read_formula(settled_frame(call, formula_terms(formula, data), data, home))
+}
+
+# The frame of terms whose variables are evaluated first, which the call then
+# finds by names in their environment: a variable of numbers and factors is a
+# data frame in it.
+settled_frame <- function(call, layout, data, home) {
+  parts <- as.list(attr(layout, "predvars") %||% attr(layout, "variables"))[-1L]
+  from <- term_home(data, environment(layout))
+  values <- lapply(parts, term_value, from, given_rows(data))
+  names <- paste0(".term", seq_along(parts), recycle0 = TRUE)
+  call$formula <- structure(
+    layout, predvars = as.call(lapply(c("list", names), as.name)),
+    .Environment = list2env(
+      stats::setNames(lapply(values, `[[`, "value"), names),
+      parent = environment(layout)
+    )
+  )
+  frame <- eval(call, home)
+  kept <- attr(frame, "terms")
+  for (i in which(lengths(lapply(values, `[[`, "levels")) > 0L)) {
+    frame[[i]] <- decode_levels(frame[[i]], values[[i]]$levels)
+    attr(kept, "dataClasses")[i] <- "factor"
+  }
+  attr(kept, "predvars") <- as.call(c(quote(list), Map(\(value, part) {
+    stats::makepredictcall(value$value, part)
+  }, values, parts)))
+  environment(kept) <- environment(layout)
+  attr(frame, "terms") <- kept
+  frame
+}
+
+# Where terms are evaluated: a look-up among many columns of a list takes long.
+term_home <- function(data, home) {
+  if (is.list(data)) list2env(data[nzchar(names2(data))], parent = home) else
+    data %||% home
+}
+
+# list(value, levels) of a term: a table, and what cbind() binds, is a matrix,
+# with the numbers of levels for factors, which `levels` has for each column.
+term_value <- function(part, home, rows = NULL) {
+  label <- deparse1(part)
+  bound <- bound_parts(part)
+  value <- if (length(bound)) {
+    names <- ifelse(vapply(bound, is.name, NA), as.character(bound), "")
+    given <- names2(bound)
+    stats::setNames(lapply(bound, eval, home),
+                    ifelse(nzchar(given), given, names))
+  } else {
+    eval(part, home)
+  }
+  levels <- NULL
+  if (inherits(value, "POSIXlt")) {
+    value <- as.POSIXct(value)
+  } else if (is.data.frame(value) || length(bound)) {
+    table <- if (!length(bound)) given_rows(value)
+    columns <- Map(\(column, name) {
+      column <- as_factors(plain_term(column), name)
+      if (is.factor(column)) column else
+        read_column(column, name, "formula", TRUE)
+    }, unclass(value), if (length(bound)) vapply(bound, deparse1, "") else
+      names(value))
+    names(columns) <- names(value)
+    value <- do.call(cbind, columns)
+    if (!is.null(table)) rownames(value) <- table
+    if (any(vapply(columns, is.factor, NA))) {
+      levels <- unlist(lapply(columns, \(column) {
+        rep(list(levels(column)), NCOL(column))
+      }), recursive = FALSE)
+    }
+  } else if (is.list(value)) {
+    read_column(value, label, "formula")
+  }
+  list(value = match_names(value, rows, label, "'data'"), levels = levels)
+}
+
+# The factors that some of these numbers were.
+decode_levels <- function(x, levels) {
+  x <- as.data.frame(x)
+  of <- which(lengths(levels) > 0L)
+  x[of] <- Map(\(codes, levels) factor(levels[codes], levels), x[of],
+               levels[of])
+  x
 }
 
 # The rows that a formula method is for, by name or as its third argument; they
@@ -82,11 +163,38 @@ read_subset <- function(subset, data, home) {
 }
 
 formula_terms <- function(formula, data) {
-  terms <- read_formula(stats::terms(formula, data = data))
+  dotted <- "." %in% all.names(formula)
+  columns <- names(data)
+  used <- if (dotted) columns else columns[columns %in% all.vars(formula)]
+  if (is.list(data) && (anyDuplicated(used) || anyNA(used) ||
+                          !all(nzchar(used)))) {
+    stop_input("'data' must have a name for each column, not twice the same: ",
+               quoted(used[duplicated(used) | !nzchar(used)]), "; ",
+               "names(data) <- make.unique(names(data)) tells them apart")
+  }
+  wide <- dotted && is.list(data) && length(columns) > most_terms &&
+    !any(c("^", "*", "/", ":", "%in%") %in% all.names(formula))
+  terms <- read_formula(if (wide) wide_terms(formula, columns) else
+    stats::terms(formula, data = data))
   if (!is.null(attr(terms, "offset"))) {
     stop_input("'formula' must have no offset()")
   }
   terms
+}
+
+# The time and memory of terms() go with the square of their number. So many
+# columns of a dot are one variable, which is called so.
+most_terms <- 500L
+
+wide_terms <- function(formula, columns) {
+  layout <- stats::terms(formula, allowDotAsName = TRUE)
+  variables <- attr(layout, "variables")
+  named <- vapply(Filter(is.name, as.list(variables)), as.character, "")
+  left <- if (length(formula) == 3L) all.vars(formula[[2L]])
+  variables[as.list(variables) %in% list(quote(.))] <- list(as.call(
+    lapply(c("cbind", setdiff(columns, c(named, left))), as.name)
+  ))
+  structure(layout, predvars = variables)
 }
 
 # What stats says of a formula that it cannot read, or of variables that do not
@@ -222,27 +330,6 @@ bound_parts <- function(part) {
   if (is.call(part) && identical(part[[1L]], quote(cbind))) as.list(part)[-1L]
 }
 
-# In cbind() a factor becomes the numbers of its levels: the levels of each
-# column of `part`, NULL for numbers.
-bound_levels <- function(part, data, home) {
-  parts <- bound_parts(part)
-  unlist(lapply(parts %||% list(part), \(part) {
-    value <- read_formula(eval(part, data, home))
-    rep(list(levels(value)), NCOL(value))
-  }), recursive = FALSE)
-}
-
-# Where the sum of terms is one variable, factors are terms.
-refuse_bound_factors <- function(parts, data, home) {
-  for (part in as.list(parts)) {
-    bound <- bound_parts(part)
-    if (length(bound) && any(lengths(bound_levels(part, data, home)))) {
-      stop_input("'formula' must have factors as ", deparse1(sum_of(bound)),
-                 ", not in ", deparse1(part), ", which makes numbers of them")
-    }
-  }
-}
-
 # Groups on this side that are numbers of which some come once, or more than
 # those on the other: classes and samples take two points or more. Bags may have
 # one, unless the other side would make groups.
@@ -291,13 +378,9 @@ formula_matrix <- function(layout, frame, name = "formula") {
   factors <- attr(layout, "factors")
   used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
   classes <- attr(layout, "dataClasses")
-  if (all(attr(layout, "order") == 1L) &&
-        any(classes[used] %in% attr(layout, "nominal"))) {
-    characters <- used[classes[used] == "character"]
-    frame[characters] <- lapply(frame[characters], factor)
-    rows <- given_rows(frame)
-    return(data.frame(as.list(frame[used]), row.names = rows,
-                      check.names = FALSE))
+  sums <- all(attr(layout, "order") == 1L)
+  if (sums && any(classes[used] %in% attr(layout, "nominal"))) {
+    return(bind_columns(frame[used], used, given_rows(frame)))
   }
   for (column in used) {
     value <- frame[[column]]
@@ -306,6 +389,9 @@ formula_matrix <- function(layout, frame, name = "formula") {
                  "time, or none, as in the fit")
     }
     frame[[column]] <- read_column(value, column, name, TRUE)
+  }
+  if (sums) {
+    return(as.matrix(bind_columns(frame[used], used, row.names(frame), "")))
   }
   attr(layout, "intercept") <- 0L
   x <- read_formula(stats::model.matrix(layout, frame))
@@ -318,7 +404,7 @@ formula_matrix <- function(layout, frame, name = "formula") {
 keep_constants <- function(layout, data) {
   home <- environment(layout)
   value <- \(name) get0(name, home)
-  used <- all.vars(layout)
+  used <- setdiff(unique(all.vars(c(layout, attr(layout, "predvars")))), ".")
   constant <- !used %in% names(data) &
     vapply(used, \(name) NROW(value(name)) == 1L, logical(1))
   kept <- lapply(stats::setNames(nm = used[constant]), value)
@@ -376,9 +462,10 @@ check_variables <- function(layout, newdata, name,
 read_terms <- function(layout, newdata, name = "newdata") {
   check_variables(layout, newdata, name)
   # Its warning of other numbers of rows is our error.
-  frame <- suppressWarnings(read_formula(
-    stats::model.frame(layout, newdata, na.action = stats::na.pass), name
-  ))
+  frame <- suppressWarnings(read_formula(settled_frame(
+    quote(stats::model.frame(data = data, na.action = stats::na.pass)), layout,
+    newdata, list2env(list(data = newdata), parent = topenv())
+  ), name))
   if (nrow(frame) != NROW(newdata[[1L]])) {
     stop_input("'formula' must have variables with a value for each of the ",
                NROW(newdata[[1L]]), " rows of '", name, "', not ", nrow(frame))

@@ -131,7 +131,7 @@ kme.default <- function(x, kernel = kernel_rbf(), estimator = "kme", ...,
 kme_arguments <- door_table(
   "kme.default", x = anything, kernel = unless_given(a_kernel),
   estimator = anything, weights = anything, scale = unless_given(a_scale),
-  aside = c("x", "estimator", "weights")
+  aside = c("x", "estimator", "weights"), units = c("x", "weights")
 )
 
 #' @rdname kme

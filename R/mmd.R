@@ -311,10 +311,11 @@ pool_pair <- function(x, y, label) {
   pool_samples(points_sample(both, NULL), groups, NULL, label, "x")
 }
 
-pool_groups <- function(sample, groups, label, name) {
+pool_groups <- function(sample, groups, label, name, names = NULL) {
   if (missing(groups)) {
     stop_input("'groups' must be given: the group of each point")
   }
+  groups <- match_names(groups, names, "groups", "'x'")
   groups <- check_factor(check_each(groups, sample$n, "groups"))
   order <- order(as.integer(groups))
   if (is.unsorted(order)) sample <- sample_take(sample, order)
@@ -325,7 +326,8 @@ pool_groups <- function(sample, groups, label, name) {
 #' @export
 mmd_test.gram <- function(x, groups, ...) {
   label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-  mmd_test.default(pool_groups(as_sample(x), groups, label, "x"), ...)
+  mmd_test.default(pool_groups(as_sample(x), groups, label, "x",
+                               unit_names(x)), ...)
 }
 
 #' @rdname mmd_test
@@ -356,7 +358,6 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
     formula[[2L]] <- as.call(c(quote(cbind),
                                left_columns(formula, .data, used)))
   }
-  levels <- bound_levels(formula[[2L]], .data, environment(formula))
   frame <- formula_frame(call, formula, .data, .no_action, .home)
   check_left(attr(frame, "terms"))
   units <- names(frame) %in% c("(blocks)", "(clusters)")
@@ -372,10 +373,8 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
     names(variables)[1L] <- paste0("cbind(", shorten(bound), ")")
   }
   name <- names(variables)[1L]
-  x <- plain_term(variables[[1L]])
-  if (any(lengths(levels))) {
-    x <- decode_levels(x, levels, name)
-  }
+  x <- as_factors(plain_term(variables[[1L]]), name)
+  if (is_nominal(x)) x <- stats::setNames(list2DF(list(x)), name)
   x <- read_points(x, name)
   check_groups_of(variables[[2L]], x, formula, 3L)
   rownames(x) <- NULL
@@ -386,17 +385,6 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
                 clusters = frame[["(clusters)"]])
   test$na.action <- attr(frame, "na.action")
   test
-}
-
-# The factors that these numbers were.
-decode_levels <- function(x, levels, name) {
-  codes <- if (is.factor(x)) as.integer(x) else x
-  x <- as.data.frame(unclass(as.matrix(codes)))
-  if (length(x) == 1L && is.null(colnames(codes))) names(x) <- name
-  of <- which(lengths(levels) > 0L)
-  x[of] <- Map(\(codes, levels) factor(levels[codes], levels), x[of],
-               levels[of])
-  x
 }
 
 gram_rules <- list(when(\(a) TRUE, kernel = NULL, bandwidths = NULL,

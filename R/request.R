@@ -112,14 +112,16 @@ doors <- new.env(parent = emptyenv())
 
 # The table of a door, the function above it of this name: argument = kind, ...,
 # and rules. `aside`: what is no part of a stored request, as data.
+# units: the arguments for the same units, see match_units().
 # hints: what is said of arguments that it does not have, by their names.
 door_table <- function(.door, ..., rules = list(), aside = "progress",
-                       hints = NULL) {
+                       units = NULL, hints = NULL) {
   kinds <- list(...)
   names <- names(kinds)
   defaults <- formals(get(.door, parent.frame()))
   doors[[.door]] <- list(
-    door = .door, kinds = kinds, rules = rules, aside = aside, hints = hints,
+    door = .door, kinds = kinds, rules = rules, aside = aside, units = units,
+    hints = hints,
     dots = "..." %in% names(defaults), known = names(defaults),
     open = !vapply(kinds, \(kind) is.null(attr(kind, "open")), NA),
     required = !vapply(defaults[names], \(value) nzchar(deparse1(value)), NA),
@@ -217,6 +219,7 @@ request <- function(table, frame = parent.frame(), dots = FALSE) {
     }
     values[i] <- value
   }
+  values[table$units] <- match_units(values[table$units])
   if (length(table$rules)) {
     values <- apply_rules(values, table$rules, names[!missing])
   }
@@ -334,6 +337,47 @@ in_order <- function(values, wanted, name, what) {
   values[wanted]
 }
 
+# The names of the units of a vector, of rows, distances or a gram.
+unit_names <- function(x) {
+  if (inherits(x, "dist")) attr(x, "Labels") else if (inherits(x, "gram"))
+    rownames(x$K) else if (is.data.frame(x)) given_rows(x) else
+      if (length(dim(x)) > 1L) rownames(x) else if (is.atomic(x)) names(x)
+}
+
+# Values in the order of units of the names `wanted`, where theirs are the same
+# in another one, with a word. of: what these are.
+match_names <- function(values, wanted, name, of) {
+  there <- unit_names(values)
+  at <- match(wanted, there)
+  if (!length(at) || length(at) != length(there) || anyNA(at) ||
+        anyDuplicated(at) || !is.unsorted(at)) {
+    return(values)
+  }
+  warn_kernmean("'", name, "' has the names of ", of, " in another order, and ",
+                "is matched by them; without names it goes by position",
+                kind = "names")
+  if (inherits(values, "dist")) {
+    stats::as.dist(as.matrix(values)[at, at])
+  } else if (inherits(values, "gram")) {
+    sample_gram(sample_take(gram_sample(values), at))
+  } else if (length(dim(values)) > 1L) {
+    take_rows(values, at)
+  } else {
+    values[at]
+  }
+}
+
+# The same of all that were given for the same units: those of the first that
+# has names.
+match_units <- function(values) {
+  first <- match(TRUE, lengths(lapply(values, unit_names)) > 0L)
+  if (is.na(first)) {
+    return(values)
+  }
+  Map(match_names, values, list(unit_names(values[[first]])), names(values),
+      paste0("'", names(values)[first], "'"))
+}
+
 # --- Data --------------------------------------------------------------------
 
 # A sample: a double matrix with at least one row and one column, all finite.
@@ -392,9 +436,36 @@ check_levels <- function(z, label, name = "newdata") {
   check_no_na(z, label, if (name != "newdata") na_hint)
 }
 
+# Characters as factors, themselves or as columns of a data frame, the levels in
+# an order that is the same in all locales.
+as_factors <- function(x, label) {
+  if (is.data.frame(x)) {
+    text <- vapply(x, is.character, NA)
+    if (any(text)) x[text] <- Map(as_factors, x[text], names(x)[text])
+    return(x)
+  }
+  if (!is.character(x) || length(dim(x)) > 1L) {
+    return(x)
+  }
+  x <- factor(x, sort(unique(as.vector(x)), method = "radix"))
+  numbers <- \(words) !is.na(suppressWarnings(as.double(words)))
+  words <- levels(x)
+  alike <- numbers(gsub("[,%$ ]", "", words)) | grepl("^[0-9]{4}-[0-9]", words)
+  if (mean(alike) > 0.5) {
+    odd <- words[!numbers(words)]
+    warn_kernmean("'", label, "' is text, most of it numbers or dates, and is ",
+                  "taken as a factor of ", count_of(length(words), "level"),
+                  if (length(odd)) c("; no numbers are ", quoted(odd)),
+                  "; as.numeric() or as.Date() makes numbers of it, factor() ",
+                  "says that it is one", kind = "text")
+  }
+  x
+}
+
 # Points: a numeric matrix, or of data with factors among its columns a data
 # frame of numbers and factors.
 read_points <- function(x, name = "x") {
+  x <- as_factors(x, name)
   mixed <- is.data.frame(x) && any(vapply(x, is.factor, NA))
   if (mixed) read_mixed(x, name) else check_data(x, name)
 }
@@ -455,7 +526,9 @@ as_numbers <- function(x, name) {
   } else if (is.logical(x)) {
     x + 0
   } else if (is.numeric(x) && !inherits(x, c("Surv", "circular"))) {
-    x
+    # Of classes that are not known here, such as units.
+    if (!is.object(x) || is.matrix(x)) x else
+      stats::setNames(as.vector(unclass(x)), names(x))
   }
 }
 
@@ -609,6 +682,10 @@ check_newdata <- function(newdata, x, name = "newdata",
                  quoted(missing))
     }
     if (!identical(columns, wanted)) newdata <- take_columns(newdata, wanted)
+  } else if (usable(wanted) && usable(columns) && !identical(columns, wanted)) {
+    stop_input("'", name, "' must have the columns of ", of, " in their ",
+               "order, as two of these have the same name, '",
+               wanted[duplicated(wanted)][1L], "'")
   } else if (is.null(dim(newdata)) && ncol(x) > 1L) {
     stop_input(
       "'", name, "' must be a matrix or data frame with ", ncol(x),
@@ -758,7 +835,11 @@ check_factor <- function(groups, name = "groups") {
   if (NCOL(groups) != 1L) {
     stop_input("'", name, "' must have one column, not ", NCOL(groups))
   }
-  tryCatch(droplevels(as.factor(groups)), error = \(e) {
+  tryCatch(droplevels(if (is.character(groups)) {
+    factor(groups, sort(unique(as.vector(groups)), method = "radix"))
+  } else {
+    as.factor(groups)
+  }), error = \(e) {
     stop_input("'", name, "' must be groups; ", conditionMessage(e))
   })
 }

@@ -29,6 +29,7 @@ read_variables <- function(data, named, kernel = NULL, defaults = NULL,
   if (!all(nzchar(labels)) || anyDuplicated(labels)) {
     labels <- paste0("x[[", seq_len(d), "]]")
   }
+  each <- match_units(stats::setNames(Map(as_factors, each, labels), labels))
   fixed <- vapply(each, has_own_kernel, NA)
   if (all(fixed)) {
     refuse_beside_own(!is.null(kernel) && !is_gower(kernel), scale)
@@ -86,10 +87,6 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
     return(if (is_nominal(x)) read_factor(x, name) else
       list(name = name, sample = if (brings_kernel(x)) gram_sample(x) else
         dist_sample(x, name)))
-  }
-  if (is.character(x)) {
-    stop_input("'", name, "' must be numeric or a factor, not characters; ",
-               "factor() makes one of them")
   }
   if (!is.null(kernel)) {
     check_kernel(kernel, kernel_name)
@@ -241,8 +238,6 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   frame <- formula_frame(call, formula_terms(formula, others), data,
                          no_action, home)
   layout <- attr(frame, "terms")
-  refuse_bound_factors(attr(layout, "variables")[-1L], data,
-                       environment(formula))
   if (any(attr(layout, "order") > 1L)) {
     stop_input("'formula' must have no interactions; a sum on ",
                "one side is one variable, as in y ~ a + b")
@@ -319,7 +314,7 @@ side_kernels <- function(arguments, variables) {
 # One variable of some terms: a data frame of all columns, or the only term
 # itself, where it is `named` as a matrix with its name.
 bind_terms <- function(terms, names, rows, named = FALSE) {
-  terms <- lapply(terms, plain_term)
+  terms <- Map(\(term, name) as_factors(plain_term(term), name), terms, names)
   if (length(terms) == 1L) {
     x <- terms[[1L]]
     numbers <- if (!is_nominal(x)) as_numbers(x, names)
@@ -332,17 +327,28 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
     }
     return(x)
   }
+  bind_columns(terms, names, rows)
+}
+
+# A data frame of all columns of terms; those of a matrix have its name before
+# theirs, but for what a dot bound.
+bind_columns <- function(terms, names, rows, sep = ".") {
   columns <- Map(\(term, name) {
+    if (is.data.frame(term) || name == "." && length(dim(term))) {
+      return(as.list(as.data.frame(term)))
+    }
+    term <- as_factors(plain_term(term), name)
     if (!is_nominal(term)) term <- read_column(term, name, "formula", TRUE)
     if (is.null(dim(term))) {
       if (is.numeric(term)) term <- as.double(term)
       return(stats::setNames(list(term), name))
     }
     stats::setNames(as.list(as.data.frame(unclass_matrix(term))), paste0(
-      name, ".", colnames(term) %||% seq_len(ncol(term))
+      name, sep, colnames(term) %||% seq_len(ncol(term))
     ))
   }, terms, names)
-  frame <- list2DF(unlist(unname(columns), recursive = FALSE))
+  frame <- list2DF(unlist(unname(columns), recursive = FALSE),
+                   length(rows %||% terms[[1L]]))
   if (!is.null(rows)) row.names(frame) <- rows
   frame
 }
@@ -354,10 +360,13 @@ read_term <- function(layout, newdata, l, name = "newdata", named = FALSE) {
   check_variables(layout, newdata, name, intersect(
     unlist(lapply(terms, all.vars)), attr(layout, "columns")
   ))
+  home <- term_home(newdata, environment(layout))
   # Levels may come as characters.
   values <- lapply(terms, \(term) {
-    value <- eval(term, newdata, environment(layout))
-    if (is.character(value)) factor(value) else value
+    read <- term_value(term, home)
+    if (is.character(read$value)) factor(read$value) else
+      if (length(read$levels)) decode_levels(read$value, read$levels) else
+        read$value
   })
   bind_terms(values,
              vapply(as.list(attr(layout, "variables"))[group], deparse1, ""),
