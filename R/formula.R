@@ -12,6 +12,7 @@ check_formula <- function(formula, data, dots = NULL, sides = NULL) {
         !(is.list(data) && all(nzchar(names2(data))))) {
     stop_input("'data' must be a data frame, not ", describe(data))
   }
+  check_columns(formula, data)
   twice <- intersect(sides, dots)
   if (length(twice)) {
     stop_input("'", twice[1L], "' must not be given with a formula, which ",
@@ -56,7 +57,12 @@ formula_frame <- function(call, formula, data, no_action, home) {
                              stats::na.fail)) {
     call$na.action <- quote(stats::na.pass)
   }
-  read_formula(settled_frame(call, formula_terms(formula, data), data, home))
+  layout <- formula_terms(formula, data)
+  frame <- read_formula(settled_frame(call, layout, data, home))
+  for (name in names(frame)[vapply(frame, is_grouping, NA)]) {
+    check_no_na(frame[[name]], gsub("^[(]|[)]$", "", name))
+  }
+  frame
 }
 
 # The frame of terms whose variables are evaluated first, which the call then
@@ -65,13 +71,14 @@ formula_frame <- function(call, formula, data, no_action, home) {
 settled_frame <- function(call, layout, data, home) {
   parts <- as.list(attr(layout, "predvars") %||% attr(layout, "variables"))[-1L]
   from <- term_home(data, environment(layout))
-  values <- lapply(parts, term_value, from, given_rows(data))
+  values <- lapply(parts, term_value, from, data)
   names <- paste0(".term", seq_along(parts), recycle0 = TRUE)
+  if (is.environment(data)) call$data <- NULL
   call$formula <- structure(
     layout, predvars = as.call(lapply(c("list", names), as.name)),
     .Environment = list2env(
       stats::setNames(lapply(values, `[[`, "value"), names),
-      parent = environment(layout)
+      parent = if (is.environment(data)) data else environment(layout)
     )
   )
   frame <- eval(call, home)
@@ -97,45 +104,35 @@ term_home <- function(data, home) {
 # list(value, levels) of a term: a table, and what cbind() binds, is a matrix,
 # with the numbers of levels for factors, which `levels` has for each column.
 term_value <- function(part, home, rows = NULL) {
-  label <- deparse1(part)
   bound <- bound_parts(part)
-  value <- if (length(bound)) {
-    names <- ifelse(vapply(bound, is.name, NA), as.character(bound), "")
-    given <- names2(bound)
-    stats::setNames(lapply(bound, eval, home),
-                    ifelse(nzchar(given), given, names))
+  if (length(bound)) {
+    value <- lapply(bound, eval, home)
+    names(value) <- names(bound)
   } else {
-    eval(part, home)
+    value <- (if (is.call(part)) get0(kept_as(part), home)) %||%
+      eval(part, home)
   }
   levels <- NULL
-  if (inherits(value, "POSIXlt")) {
+  if (is.data.frame(value) || length(bound)) {
+    value <- bind_columns(unclass(value), names(value), unit_names(value))
+    levels <- lapply(value, levels)
+    value <- data.matrix(value)
+  } else if (inherits(value, "POSIXlt")) {
     value <- as.POSIXct(value)
-  } else if (is.data.frame(value) || length(bound)) {
-    table <- if (!length(bound)) given_rows(value)
-    columns <- Map(\(column, name) {
-      column <- as_factors(plain_term(column), name)
-      if (is.factor(column)) column else
-        read_column(column, name, "formula", TRUE)
-    }, unclass(value), if (length(bound)) vapply(bound, deparse1, "") else
-      names(value))
-    names(columns) <- names(value)
-    value <- do.call(cbind, columns)
-    if (!is.null(table)) rownames(value) <- table
-    if (any(vapply(columns, is.factor, NA))) {
-      levels <- unlist(lapply(columns, \(column) {
-        rep(list(levels(column)), NCOL(column))
-      }), recursive = FALSE)
-    }
   } else if (is.list(value)) {
-    read_column(value, label, "formula")
+    read_column(value, deparse1(part), "formula")
   }
-  list(value = match_names(value, rows, label, "'data'"), levels = levels)
+  check_order(list(data = rows, term = value))
+  list(value = value, levels = if (any(lengths(levels))) levels)
 }
+
+# What the value of a call is kept as, for it is evaluated once.
+kept_as <- \(call) paste(".value of", deparse1(call))
 
 # The factors that some of these numbers were.
 decode_levels <- function(x, levels) {
   x <- as.data.frame(x)
-  of <- which(lengths(levels) > 0L)
+  of <- lengths(levels) > 0L
   x[of] <- Map(\(codes, levels) factor(levels[codes], levels), x[of],
                levels[of])
   x
@@ -162,20 +159,33 @@ read_subset <- function(subset, data, home) {
   rows
 }
 
-formula_terms <- function(formula, data) {
-  dotted <- "." %in% all.names(formula)
-  columns <- names(data)
-  used <- if (dotted) columns else columns[columns %in% all.vars(formula)]
-  if (is.list(data) && (anyDuplicated(used) || anyNA(used) ||
-                          !all(nzchar(used)))) {
-    stop_input("'data' must have a name for each column, not twice the same: ",
-               quoted(used[duplicated(used) | !nzchar(used)]), "; ",
-               "names(data) <- make.unique(names(data)) tells them apart")
+# The columns of data that a formula uses must have names of their own.
+check_columns <- function(formula, data) {
+  columns <- if (is.list(data)) names(data)
+  names <- all.vars(formula)
+  refuse_twice(columns["." %in% names | columns %in% c("", names)], "data")
+  columns
+}
+
+refuse_twice <- function(columns, name) {
+  bad <- columns[is.na(columns) | !nzchar(columns) | duplicated(columns)]
+  if (length(bad)) {
+    stop_input("'", name, "' must have one column of each name, and no column ",
+               "without one, not two named ", quoted(bad))
   }
+}
+
+formula_terms <- function(formula, data) {
+  if (inherits(formula, "terms")) {
+    return(formula)
+  }
+  columns <- check_columns(formula, data)
+  words <- all.names(formula)
+  dotted <- "." %in% words
   wide <- dotted && is.list(data) && length(columns) > most_terms &&
-    !any(c("^", "*", "/", ":", "%in%") %in% all.names(formula))
+    !any(c("^", "*", "/", ":", "%in%") %in% words)
   terms <- read_formula(if (wide) wide_terms(formula, columns) else
-    stats::terms(formula, data = data))
+    stats::terms(formula, data = if (dotted) data))
   if (!is.null(attr(terms, "offset"))) {
     stop_input("'formula' must have no offset()")
   }
@@ -283,6 +293,8 @@ turn_formula <- function(formula, data, side, used = NULL) {
   if (length(formula) != 3L) {
     return(formula)
   }
+  environment(formula) <- new.env(parent = environment(formula))
+  if (list(formula[[2L]]) %in% summands(formula[[3L]])) refuse_same_sides()
   if (side == 2L) check_left(formula_terms(formula, data))
   groups <- side_value(formula, side, data)
   other <- 5L - side
@@ -302,11 +314,16 @@ turn_formula <- function(formula, data, side, used = NULL) {
 # can only be read as part of the formula.
 side_value <- function(formula, side, data) {
   part <- formula[[side]]
-  if (length(summands(part)) > 1L || "." %in% all.vars(part)) {
+  if (length(summands(part)) > 1L || length(bound_parts(part)) ||
+        "." %in% all.vars(part)) {
     return(NULL)
   }
-  value <- tryCatch(suppressWarnings(eval(part, data, environment(formula))),
-                    error = \(e) list())
+  home <- environment(formula)
+  value <- tryCatch({
+    value <- eval(part, data, home)
+    if (is.call(part)) assign(kept_as(part), value, home)
+    value
+  }, error = \(e) list())
   if (NCOL(value) == 1L) value
 }
 
@@ -322,12 +339,18 @@ side_columns <- function(formula, data, side, used) {
   left <- formula[[2L]]
   parts <- bound_parts(left)
   if (identical(left, quote(.))) left_columns(formula, data, used) else
-    parts %||% list(left)
+    unname(parts) %||% list(left)
 }
 
-# a and b of cbind(a, b).
+# a and b of cbind(a, b), by their names.
 bound_parts <- function(part) {
-  if (is.call(part) && identical(part[[1L]], quote(cbind))) as.list(part)[-1L]
+  if (is.call(part) && identical(part[[1L]], quote(cbind))) {
+    parts <- as.list(part)[-1L]
+    given <- names2(parts)
+    stats::setNames(parts, ifelse(nzchar(given), given, vapply(parts, \(part) {
+      if (is.name(part)) as.character(part) else deparse1(part)
+    }, "")))
+  }
 }
 
 # Groups on this side that are numbers of which some come once, or more than
@@ -377,6 +400,10 @@ check_left <- function(layout) {
 formula_matrix <- function(layout, frame, name = "formula") {
   factors <- attr(layout, "factors")
   used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
+  if (!length(used)) {
+    stop_input("'formula' must have columns for points, or covariates, as in ",
+               "~ a + b, not none")
+  }
   classes <- attr(layout, "dataClasses")
   sums <- all(attr(layout, "order") == 1L)
   if (sums && any(classes[used] %in% attr(layout, "nominal"))) {
@@ -384,6 +411,7 @@ formula_matrix <- function(layout, frame, name = "formula") {
   }
   for (column in used) {
     value <- frame[[column]]
+    if (is.data.frame(value)) Map(read_column, value, names(value), name)
     if (xor(stats::.MFclass(value) == "other", classes[[column]] == "other")) {
       stop_input("column '", column, "' of '", name, "' must be a date or ",
                  "time, or none, as in the fit")
@@ -404,7 +432,8 @@ formula_matrix <- function(layout, frame, name = "formula") {
 keep_constants <- function(layout, data) {
   home <- environment(layout)
   value <- \(name) get0(name, home)
-  used <- setdiff(unique(all.vars(c(layout, attr(layout, "predvars")))), ".")
+  used <- c(all.vars(layout), all.vars(attr(layout, "predvars")))
+  used <- setdiff(unique(used), ".")
   constant <- !used %in% names(data) &
     vapply(used, \(name) NROW(value(name)) == 1L, logical(1))
   kept <- lapply(stats::setNames(nm = used[constant]), value)
@@ -456,6 +485,7 @@ check_variables <- function(layout, newdata, name,
       quoted(missing), hint
     )
   }
+  refuse_twice(names(newdata)[names(newdata) %in% needed], name)
 }
 
 # The columns of a formula's terms from new data.

@@ -311,11 +311,12 @@ pool_pair <- function(x, y, label) {
   pool_samples(points_sample(both, NULL), groups, NULL, label, "x")
 }
 
-pool_groups <- function(sample, groups, label, name, names = NULL) {
+pool_groups <- function(x, groups, label, name) {
   if (missing(groups)) {
     stop_input("'groups' must be given: the group of each point")
   }
-  groups <- match_names(groups, names, "groups", "'x'")
+  check_order(list(x = x, groups = groups))
+  sample <- as_sample(x)
   groups <- check_factor(check_each(groups, sample$n, "groups"))
   order <- order(as.integer(groups))
   if (is.unsorted(order)) sample <- sample_take(sample, order)
@@ -326,8 +327,7 @@ pool_groups <- function(sample, groups, label, name, names = NULL) {
 #' @export
 mmd_test.gram <- function(x, groups, ...) {
   label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-  mmd_test.default(pool_groups(as_sample(x), groups, label, "x",
-                               unit_names(x)), ...)
+  mmd_test.default(pool_groups(x, groups, label, "x"), ...)
 }
 
 #' @rdname mmd_test
@@ -379,7 +379,7 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
   check_groups_of(variables[[2L]], x, formula, 3L)
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
-  pooled <- pool_groups(points_sample(x, NULL), variables[[2L]],
+  pooled <- pool_groups(x, variables[[2L]],
                         paste(names(variables), collapse = " by "), name)
   test <- .door(pooled, ..., blocks = frame[["(blocks)"]],
                 clusters = frame[["(clusters)"]])

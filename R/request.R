@@ -112,7 +112,7 @@ doors <- new.env(parent = emptyenv())
 
 # The table of a door, the function above it of this name: argument = kind, ...,
 # and rules. `aside`: what is no part of a stored request, as data.
-# units: the arguments for the same units, see match_units().
+# units: the arguments for the same units, see check_order().
 # hints: what is said of arguments that it does not have, by their names.
 door_table <- function(.door, ..., rules = list(), aside = "progress",
                        units = NULL, hints = NULL) {
@@ -219,7 +219,7 @@ request <- function(table, frame = parent.frame(), dots = FALSE) {
     }
     values[i] <- value
   }
-  values[table$units] <- match_units(values[table$units])
+  check_order(values[table$units])
   if (length(table$rules)) {
     values <- apply_rules(values, table$rules, names[!missing])
   }
@@ -344,38 +344,17 @@ unit_names <- function(x) {
       if (length(dim(x)) > 1L) rownames(x) else if (is.atomic(x)) names(x)
 }
 
-# Values in the order of units of the names `wanted`, where theirs are the same
-# in another one, with a word. of: what these are.
-match_names <- function(values, wanted, name, of) {
-  there <- unit_names(values)
-  at <- match(wanted, there)
-  if (!length(at) || length(at) != length(there) || anyNA(at) ||
-        anyDuplicated(at) || !is.unsorted(at)) {
-    return(values)
+# A word where arguments for the same units have the same names in other orders.
+check_order <- function(values) {
+  names <- Filter(length, lapply(values, unit_names))
+  for (other in names(names)[-1L]) {
+    if (!identical(names[[1L]], names[[other]]) &&
+          setequal(names[[1L]], names[[other]])) {
+      warn_kernmean("'", other, "' has the names of '", names(names)[1L],
+                    "' in another order, and is taken as it stands; [names()] ",
+                    "brings it into that order", kind = "names")
+    }
   }
-  warn_kernmean("'", name, "' has the names of ", of, " in another order, and ",
-                "is matched by them; without names it goes by position",
-                kind = "names")
-  if (inherits(values, "dist")) {
-    stats::as.dist(as.matrix(values)[at, at])
-  } else if (inherits(values, "gram")) {
-    sample_gram(sample_take(gram_sample(values), at))
-  } else if (length(dim(values)) > 1L) {
-    take_rows(values, at)
-  } else {
-    values[at]
-  }
-}
-
-# The same of all that were given for the same units: those of the first that
-# has names.
-match_units <- function(values) {
-  first <- match(TRUE, lengths(lapply(values, unit_names)) > 0L)
-  if (is.na(first)) {
-    return(values)
-  }
-  Map(match_names, values, list(unit_names(values[[first]])), names(values),
-      paste0("'", names(values)[first], "'"))
 }
 
 # --- Data --------------------------------------------------------------------
@@ -408,8 +387,7 @@ check_data <- function(x, name = "x") {
       stop_input("'", name, "' must have values in each column for its ",
                  nrow(x), " rows")
     }
-    x[] <- columns
-    x <- as.matrix(x)
+    x <- as.matrix(put_columns(x, TRUE, columns))
   }
   check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
   x <- unclass_matrix(x)
@@ -437,35 +415,41 @@ check_levels <- function(z, label, name = "newdata") {
 }
 
 # Characters as factors, themselves or as columns of a data frame, the levels in
-# an order that is the same in all locales.
-as_factors <- function(x, label) {
+# an order that is the same in all locales. A variable, which has a label, may
+# be numbers that were read as text.
+as_factors <- function(x, label = NULL) {
   if (is.data.frame(x)) {
     text <- vapply(x, is.character, NA)
-    if (any(text)) x[text] <- Map(as_factors, x[text], names(x)[text])
-    return(x)
+    return(put_columns(x, text, Map(as_factors, x[text], names(x)[text])))
   }
   if (!is.character(x) || length(dim(x)) > 1L) {
     return(x)
   }
-  x <- factor(x, sort(unique(as.vector(x)), method = "radix"))
-  numbers <- \(words) !is.na(suppressWarnings(as.double(words)))
-  words <- levels(x)
-  alike <- numbers(gsub("[,%$ ]", "", words)) | grepl("^[0-9]{4}-[0-9]", words)
-  if (mean(alike) > 0.5) {
-    odd <- words[!numbers(words)]
+  words <- sort(unique(as.vector(x)), method = "radix")
+  number <- \(words) !is.na(suppressWarnings(as.double(words)))
+  if (!is.null(label) && mean(number(gsub("[,%$ ]", "", words)) |
+                                grepl("^[0-9]{4}-[0-9]", words)) > 0.5) {
     warn_kernmean("'", label, "' is text, most of it numbers or dates, and is ",
                   "taken as a factor of ", count_of(length(words), "level"),
-                  if (length(odd)) c("; no numbers are ", quoted(odd)),
-                  "; as.numeric() or as.Date() makes numbers of it, factor() ",
-                  "says that it is one", kind = "text")
+                  "; no numbers are ", quoted(words[!number(words)]),
+                  "; as.numeric() makes numbers of it", kind = "text")
   }
+  factor(x, words)
+}
+
+# x[at] <- columns, which takes long of many.
+put_columns <- function(x, at, columns) {
+  class <- class(x)
+  x <- unclass(x)
+  x[at] <- columns
+  class(x) <- class
   x
 }
 
 # Points: a numeric matrix, or of data with factors among its columns a data
 # frame of numbers and factors.
 read_points <- function(x, name = "x") {
-  x <- as_factors(x, name)
+  if (is.data.frame(x)) x <- as_factors(x)
   mixed <- is.data.frame(x) && any(vapply(x, is.factor, NA))
   if (mixed) read_mixed(x, name) else check_data(x, name)
 }
@@ -492,7 +476,7 @@ read_mixed <- function(x, name, like = x) {
     x[[j]] <- if (is.logical(z)) z else factor(z, ordered = FALSE)
   }
   if (!all(nominal)) {
-    x[!nominal] <- as.data.frame(check_data(x[!nominal], name))
+    x <- put_columns(x, !nominal, as.data.frame(check_data(x[!nominal], name)))
   }
   x
 }
@@ -527,8 +511,8 @@ as_numbers <- function(x, name) {
     x + 0
   } else if (is.numeric(x) && !inherits(x, c("Surv", "circular"))) {
     # Of classes that are not known here, such as units.
-    if (!is.object(x) || is.matrix(x)) x else
-      stats::setNames(as.vector(unclass(x)), names(x))
+    if (is.matrix(x) || !is.object(x) && is.null(dim(x))) x else
+      if (length(dim(x)) < 2L) stats::setNames(as.vector(unclass(x)), names(x))
   }
 }
 
@@ -669,13 +653,7 @@ check_newdata <- function(newdata, x, name = "newdata",
   columns <- if (length(dim(newdata)) == 2L) colnames(newdata)
   usable <- \(names) !is.null(names) && all(nzchar(names)) && !anyNA(names)
   if (usable(wanted) && !anyDuplicated(wanted) && usable(columns)) {
-    twice <- wanted[wanted %in% columns[duplicated(columns)]]
-    if (length(twice)) {
-      stop_input(
-        "'", name, "' must have one column of each name, not two named '",
-        twice[1L], "'"
-      )
-    }
+    refuse_twice(columns[columns %in% wanted], name)
     missing <- setdiff(wanted, columns)
     if (length(missing)) {
       stop_input("'", name, "' must have the columns of ", of, "; missing: ",
@@ -835,11 +813,7 @@ check_factor <- function(groups, name = "groups") {
   if (NCOL(groups) != 1L) {
     stop_input("'", name, "' must have one column, not ", NCOL(groups))
   }
-  tryCatch(droplevels(if (is.character(groups)) {
-    factor(groups, sort(unique(as.vector(groups)), method = "radix"))
-  } else {
-    as.factor(groups)
-  }), error = \(e) {
+  tryCatch(droplevels(as.factor(as_factors(groups))), error = \(e) {
     stop_input("'", name, "' must be groups; ", conditionMessage(e))
   })
 }
@@ -853,10 +827,7 @@ check_each <- function(values, n, name, units = "points") {
                if (is.factor(values)) paste(" of length", length(values)),
                if (is.factor(values) && !whole) " without levels")
   }
-  missing <- sum(is.na(values))
-  if (missing) {
-    stop_input("'", name, "' must have no missing values, not ", missing, " NA")
-  }
+  check_no_na(values, name, NULL)
   values
 }
 

@@ -5,8 +5,9 @@
 # matched exactly?; approximation: landmarks or features, numbers).
 
 # Covariates as numbers, factors as 0 and 1: one column of two levels, one for
-# each level of more. attr "like": what new rows are compared with.
-covariate_columns <- function(x, like = x, name = "x") {
+# each level of more, or without the `first`. like: what new rows are compared
+# with.
+covariate_columns <- function(x, like = x, name = "x", first = TRUE) {
   if (!identical(x, like)) {
     x <- check_newdata(x, like, name, "the rows that are weighted")
   }
@@ -18,7 +19,8 @@ covariate_columns <- function(x, like = x, name = "x") {
       return(matrix(column, dimnames = list(NULL, label)))
     }
     levels <- levels(as.factor(known))
-    shown <- if (length(levels) == 2L) levels[2L] else levels
+    alone <- length(levels) == 2L || !first && length(levels) > 1L
+    shown <- if (alone) levels[-1L] else levels
     values <- indicators_of(seen_levels(column, levels, label, name), shown)
     colnames(values) <- paste0(label, shown)
     values

@@ -29,7 +29,8 @@ read_variables <- function(data, named, kernel = NULL, defaults = NULL,
   if (!all(nzchar(labels)) || anyDuplicated(labels)) {
     labels <- paste0("x[[", seq_len(d), "]]")
   }
-  each <- match_units(stats::setNames(Map(as_factors, each, labels), labels))
+  each <- stats::setNames(Map(as_factors, each, labels), labels)
+  check_order(each)
   fixed <- vapply(each, has_own_kernel, NA)
   if (all(fixed)) {
     refuse_beside_own(!is.null(kernel) && !is_gower(kernel), scale)
@@ -233,6 +234,9 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   call <- name_columns(call)
   # A dot does not mean the columns that say what changes places.
   others <- data_without(data, unlist(lapply(as.list(call)[extra], all.vars)))
+  if (identical(formula[[2L]], quote(.)) && length(formula) == 3L) {
+    others <- data_without(others, all.vars(formula[[3L]]))
+  }
   formula <- expand_left(formula, others)
   split <- attr(formula, "split")
   frame <- formula_frame(call, formula_terms(formula, others), data,
@@ -277,12 +281,14 @@ expand_left <- function(formula, data) {
   if (length(formula) != 3L) {
     return(formula)
   }
-  left <- if (identical(formula[[2L]], quote(.))) {
-    left_columns(formula, data)
-  } else {
-    summands(formula[[2L]])
+  left <- summands(formula[[2L]])
+  wide <- FALSE
+  if (identical(left, list(quote(.)))) {
+    columns <- left_columns(formula, data)
+    wide <- length(columns) > most_terms
+    if (!wide) left <- columns
   }
-  if (length(left) == 1L) {
+  if (length(left) == 1L && !wide) {
     formula[[2L]] <- left[[1L]]
     return(formula)
   }
@@ -332,7 +338,7 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
 
 # A data frame of all columns of terms; those of a matrix have its name before
 # theirs, but for what a dot bound.
-bind_columns <- function(terms, names, rows, sep = ".") {
+bind_columns <- function(terms, names, rows = NULL, sep = ".") {
   columns <- Map(\(term, name) {
     if (is.data.frame(term) || name == "." && length(dim(term))) {
       return(as.list(as.data.frame(term)))
@@ -347,8 +353,7 @@ bind_columns <- function(terms, names, rows, sep = ".") {
       name, sep, colnames(term) %||% seq_len(ncol(term))
     ))
   }, terms, names)
-  frame <- list2DF(unlist(unname(columns), recursive = FALSE),
-                   length(rows %||% terms[[1L]]))
+  frame <- list2DF(unlist(unname(columns), recursive = FALSE))
   if (!is.null(rows)) row.names(frame) <- rows
   frame
 }
@@ -364,9 +369,8 @@ read_term <- function(layout, newdata, l, name = "newdata", named = FALSE) {
   # Levels may come as characters.
   values <- lapply(terms, \(term) {
     read <- term_value(term, home)
-    if (is.character(read$value)) factor(read$value) else
-      if (length(read$levels)) decode_levels(read$value, read$levels) else
-        read$value
+    if (is.null(read$levels)) as_factors(read$value) else
+      decode_levels(read$value, read$levels)
   })
   bind_terms(values,
              vapply(as.list(attr(layout, "variables"))[group], deparse1, ""),
