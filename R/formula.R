@@ -51,7 +51,6 @@ formula_frame <- function(call, formula, data, no_action, home) {
   if (is.object(data) && !is.environment(data)) {
     data <- read_formula(as.data.frame(data))
   }
-  call$data <- data
   call$subset <- read_subset(call$subset, data, environment(formula))
   if (no_action || identical(read_formula(eval(call$na.action, home)),
                              stats::na.fail)) {
@@ -73,7 +72,7 @@ settled_frame <- function(call, layout, data, home) {
   from <- term_home(data, environment(layout))
   values <- lapply(parts, term_value, from, data)
   names <- paste0(".term", seq_along(parts), recycle0 = TRUE)
-  if (is.environment(data)) call$data <- NULL
+  call$data <- if (!is.environment(data)) data
   call$formula <- structure(
     layout, predvars = as.call(lapply(c("list", names), as.name)),
     .Environment = list2env(
@@ -104,6 +103,7 @@ term_home <- function(data, home) {
 # list(value, levels) of a term: a table, and what cbind() binds, is a matrix,
 # with the numbers of levels for factors, which `levels` has for each column.
 term_value <- function(part, home, rows = NULL) {
+  label <- deparse1(part)
   bound <- bound_parts(part)
   if (length(bound)) {
     value <- lapply(bound, eval, home)
@@ -120,9 +120,9 @@ term_value <- function(part, home, rows = NULL) {
   } else if (inherits(value, "POSIXlt")) {
     value <- as.POSIXct(value)
   } else if (is.list(value)) {
-    read_column(value, deparse1(part), "formula")
+    read_column(value, label, "formula")
   }
-  check_order(list(data = rows, term = value))
+  check_order(stats::setNames(list(rows, value), c("data", label)))
   list(value = value, levels = if (any(lengths(levels))) levels)
 }
 
@@ -170,8 +170,8 @@ check_columns <- function(formula, data) {
 refuse_twice <- function(columns, name) {
   bad <- columns[is.na(columns) | !nzchar(columns) | duplicated(columns)]
   if (length(bad)) {
-    stop_input("'", name, "' must have one column of each name, and no column ",
-               "without one, not two named ", quoted(bad))
+    stop_input("'", name, "' must have a name for each column, and no two of ",
+               "the same name, not ", quoted(bad))
   }
 }
 
@@ -334,7 +334,9 @@ side_columns <- function(formula, data, side, used) {
     if (any(attr(layout, "order") > 1L)) {
       stop_input("'formula' must have no interactions beside its groups")
     }
-    return(lapply(attr(layout, "term.labels"), str2lang))
+    labels <- setdiff(attr(layout, "term.labels"), ".")
+    wide <- unlist(lapply(as.list(attr(layout, "predvars")), bound_parts))
+    return(c(unname(wide), lapply(labels, str2lang)))
   }
   left <- formula[[2L]]
   parts <- bound_parts(left)
@@ -493,8 +495,8 @@ read_terms <- function(layout, newdata, name = "newdata") {
   check_variables(layout, newdata, name)
   # Its warning of other numbers of rows is our error.
   frame <- suppressWarnings(read_formula(settled_frame(
-    quote(stats::model.frame(data = data, na.action = stats::na.pass)), layout,
-    newdata, list2env(list(data = newdata), parent = topenv())
+    quote(stats::model.frame(na.action = stats::na.pass)), layout, newdata,
+    topenv()
   ), name))
   if (nrow(frame) != NROW(newdata[[1L]])) {
     stop_input("'formula' must have variables with a value for each of the ",

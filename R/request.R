@@ -347,12 +347,12 @@ unit_names <- function(x) {
 # A word where arguments for the same units have the same names in other orders.
 check_order <- function(values) {
   names <- Filter(length, lapply(values, unit_names))
-  for (other in names(names)[-1L]) {
-    if (!identical(names[[1L]], names[[other]]) &&
-          setequal(names[[1L]], names[[other]])) {
-      warn_kernmean("'", other, "' has the names of '", names(names)[1L],
-                    "' in another order, and is taken as it stands; [names()] ",
-                    "brings it into that order", kind = "names")
+  for (i in seq_along(names)[-1L]) {
+    if (!identical(names[[1L]], names[[i]]) &&
+          setequal(names[[1L]], names[[i]])) {
+      warn_kernmean("'", names(names)[i], "' has the names of '", names(names)[1L],
+                    "' in another order, and goes by position; an index by these ",
+                    "names matches them", kind = "names")
     }
   }
 }
@@ -661,9 +661,7 @@ check_newdata <- function(newdata, x, name = "newdata",
     }
     if (!identical(columns, wanted)) newdata <- take_columns(newdata, wanted)
   } else if (usable(wanted) && usable(columns) && !identical(columns, wanted)) {
-    stop_input("'", name, "' must have the columns of ", of, " in their ",
-               "order, as two of these have the same name, '",
-               wanted[duplicated(wanted)][1L], "'")
+    refuse_twice(wanted, name)
   } else if (is.null(dim(newdata)) && ncol(x) > 1L) {
     stop_input(
       "'", name, "' must be a matrix or data frame with ", ncol(x),

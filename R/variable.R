@@ -263,7 +263,8 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   }
   attr(layout, "groups") <- groups
   names(groups) <- vapply(groups, \(g) {
-    shorten(names(frame)[g], sep = " + ")
+    dot <- identical(names(frame)[g], ".")
+    shorten(if (dot) colnames(frame[["."]]) else names(frame)[g], sep = " + ")
   }, "")
   rows <- given_rows(frame)
   list(variables = lapply(groups, \(g) bind_terms(frame[g], names(frame)[g],
