@@ -167,14 +167,6 @@ check_columns <- function(formula, data) {
   columns
 }
 
-refuse_twice <- function(columns, name) {
-  bad <- columns[is.na(columns) | !nzchar(columns) | duplicated(columns)]
-  if (length(bad)) {
-    stop_input("'", name, "' must have a name for each column, and no two of ",
-               "the same name, not ", quoted(bad))
-  }
-}
-
 formula_terms <- function(formula, data) {
   if (inherits(formula, "terms")) {
     return(formula)
@@ -214,7 +206,7 @@ read_formula <- function(value, name = "data") {
   tryCatch(value, error = \(e) {
     if (inherits(e, "kernmean_error")) stop(e)
     stop_input("'formula' must be one that can be read with '", name, "'; ",
-               conditionMessage(e))
+               sub("(moment)", "subset", conditionMessage(e), fixed = TRUE))
   })
 }
 
@@ -308,6 +300,10 @@ turn_formula <- function(formula, data, side, used = NULL) {
         as.call(c(quote(cbind), columns))
   }
   formula
+}
+
+refuse_same_sides <- function() {
+  stop_input("'formula' must have different terms on its two sides")
 }
 
 # One side as a variable of one column; NULL if it has several, and list() if it
@@ -426,6 +422,34 @@ formula_matrix <- function(layout, frame, name = "formula") {
   attr(layout, "intercept") <- 0L
   x <- read_formula(stats::model.matrix(layout, frame))
   attr(x, "assign") <- NULL
+  x
+}
+
+# A data frame of all columns of terms; those of a matrix have its name before
+# theirs, but for what a dot bound.
+bind_columns <- function(terms, names, rows = NULL, sep = ".") {
+  columns <- Map(\(term, name) {
+    if (is.data.frame(term) || name == "." && length(dim(term))) {
+      return(as.list(as.data.frame(term)))
+    }
+    term <- as_factors(plain_term(term), name)
+    if (!is_nominal(term)) term <- read_column(term, name, "formula", TRUE)
+    if (is.null(dim(term))) {
+      if (is.numeric(term)) term <- as.double(term)
+      return(stats::setNames(list(term), name))
+    }
+    stats::setNames(as.list(as.data.frame(unclass_matrix(term))), paste0(
+      name, sep, colnames(term) %||% seq_len(ncol(term))
+    ))
+  }, terms, names)
+  frame <- list2DF(unlist(unname(columns), recursive = FALSE))
+  if (!is.null(rows)) row.names(frame) <- rows
+  frame
+}
+
+# A variable made by I() is what it was made of.
+plain_term <- function(x) {
+  if (inherits(x, "AsIs")) class(x) <- setdiff(class(x), "AsIs")
   x
 }
 

@@ -27,8 +27,8 @@ read_design <- function(controls, n, weights) {
   }
   lost <- colnames(design)[-kept]
   if (length(lost)) {
-    warn_kernmean("columns of 'controls' that are constant, or made by others, ",
-                  "are left out: ", quoted(lost), kind = "controls")
+    warn_kernmean("columns of 'controls' that are constant, or made by ",
+                  "others, are left out: ", quoted(lost), kind = "controls")
   }
   structure(take_columns(design, kept), kept = kept[-1L] - 1L,
             means = unname(means[kept[-1L] - 1L]))

@@ -110,7 +110,7 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
   landmarks
 }
 
-sketch_nominal <- c("factor", "ordered", "logical")
+sketch_nominal <- c(usual_nominal, "logical")
 
 # --- Arguments -------------------------------------------------------------
 
@@ -181,7 +181,8 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
     }
     x <- take_frame(x, kept)
   }
-  variable <- read_variable(x, options$kernel, name, "kernel", options$scale)
+  variable <- read_variable(as_factors(x, name), options$kernel, name, "kernel",
+                            options$scale)
   sample <- variable$sample
   n <- sample$n
   if (is_factor_variable(variable)) {

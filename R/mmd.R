@@ -377,6 +377,7 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
   if (is_nominal(x)) x <- stats::setNames(list2DF(list(x)), name)
   x <- read_points(x, name)
   check_groups_of(variables[[2L]], x, formula, 3L)
+  check_no_na(variables[[2L]], names(variables)[2L])
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
   pooled <- pool_groups(x, variables[[2L]],

@@ -339,8 +339,8 @@ in_order <- function(values, wanted, name, what) {
 
 # The names of the units of a vector, of rows, distances or a gram.
 unit_names <- function(x) {
-  if (inherits(x, "dist")) attr(x, "Labels") else if (inherits(x, "gram"))
-    rownames(x$K) else if (is.data.frame(x)) given_rows(x) else
+  attr(x, "Labels") %||% if (is.data.frame(x)) given_rows(x) else
+    if (is.environment(x)) rownames(x$x %||% x$K) else
       if (length(dim(x)) > 1L) rownames(x) else if (is.atomic(x)) names(x)
 }
 
@@ -350,9 +350,10 @@ check_order <- function(values) {
   for (i in seq_along(names)[-1L]) {
     if (!identical(names[[1L]], names[[i]]) &&
           setequal(names[[1L]], names[[i]])) {
-      warn_kernmean("'", names(names)[i], "' has the names of '", names(names)[1L],
-                    "' in another order, and goes by position; an index by these ",
-                    "names matches them", kind = "names")
+      warn_kernmean("'", names(names)[i], "' has the names of '",
+                    names(names)[1L], "' in another order, and goes by ",
+                    "position; an index by these names matches them",
+                    kind = "names")
     }
   }
 }
@@ -644,6 +645,14 @@ unclass_matrix <- function(x) {
     x <- matrix(as.vector(x), nrow(x), ncol(x), dimnames = dimnames(x))
   }
   x
+}
+
+refuse_twice <- function(columns, name) {
+  bad <- columns[is.na(columns) | !nzchar(columns) | duplicated(columns)]
+  if (length(bad)) {
+    stop_input("'", name, "' must have a name for each column, and no two of ",
+               "the same name, not ", quoted(bad))
+  }
 }
 
 # New points for an object fitted on the columns of `x`.

@@ -188,6 +188,30 @@ indicators_of <- function(z, levels) {
   outer(as.character(z), levels, `==`) + 0
 }
 
+# Covariates as numbers, factors as 0 and 1: one column of two levels, one for
+# each level of more, or without the `first`. like: what new rows are compared
+# with.
+covariate_columns <- function(x, like = x, name = "x", first = TRUE) {
+  if (!identical(x, like)) {
+    x <- check_newdata(x, like, name, "the rows that are weighted")
+  }
+  if (!is.data.frame(like)) {
+    return(named_columns(x))
+  }
+  columns <- Map(\(column, known, label) {
+    if (!is_nominal(known)) {
+      return(matrix(column, dimnames = list(NULL, label)))
+    }
+    levels <- levels(as.factor(known))
+    alone <- length(levels) == 2L || !first && length(levels) > 1L
+    shown <- if (alone) levels[-1L] else levels
+    values <- indicators_of(seen_levels(column, levels, label, name), shown)
+    colnames(values) <- paste0(label, shown)
+    values
+  }, x, like, names(like))
+  do.call(cbind, unname(columns))
+}
+
 # "2 columns", "factor of 3 levels"
 describe_variable <- function(variable) {
   if (is_factor_variable(variable)) {
@@ -216,12 +240,6 @@ check_lengths <- function(variables) {
     )
   }
   sizes[[1L]]
-}
-
-# A variable made by I() is what it was made of.
-plain_term <- function(x) {
-  if (inherits(x, "AsIs")) class(x) <- setdiff(class(x), "AsIs")
-  x
 }
 
 # --- Formulas ----------------------------------------------------------------
@@ -301,10 +319,6 @@ expand_left <- function(formula, data) {
   structure(both, split = length(left))
 }
 
-refuse_same_sides <- function() {
-  stop_input("'formula' must have different terms on its two sides")
-}
-
 # kernel_x and kernel_y of a formula with two sides, as a list for its two
 # variables.
 side_kernels <- function(arguments, variables) {
@@ -335,28 +349,6 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
     return(x)
   }
   bind_columns(terms, names, rows)
-}
-
-# A data frame of all columns of terms; those of a matrix have its name before
-# theirs, but for what a dot bound.
-bind_columns <- function(terms, names, rows = NULL, sep = ".") {
-  columns <- Map(\(term, name) {
-    if (is.data.frame(term) || name == "." && length(dim(term))) {
-      return(as.list(as.data.frame(term)))
-    }
-    term <- as_factors(plain_term(term), name)
-    if (!is_nominal(term)) term <- read_column(term, name, "formula", TRUE)
-    if (is.null(dim(term))) {
-      if (is.numeric(term)) term <- as.double(term)
-      return(stats::setNames(list(term), name))
-    }
-    stats::setNames(as.list(as.data.frame(unclass_matrix(term))), paste0(
-      name, sep, colnames(term) %||% seq_len(ncol(term))
-    ))
-  }, terms, names)
-  frame <- list2DF(unlist(unname(columns), recursive = FALSE))
-  if (!is.null(rows)) row.names(frame) <- rows
-  frame
 }
 
 # The variable number l of a formula at new data.
