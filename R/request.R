@@ -433,7 +433,8 @@ as_factors <- function(x, label = NULL) {
     warn_kernmean("'", label, "' is text, most of it numbers or dates, and is ",
                   "taken as a factor of ", count_of(length(words), "level"),
                   "; no numbers are ", quoted(words[!number(words)]),
-                  "; as.numeric() makes numbers of it", kind = "text")
+                  "; as.numeric() or as.Date() makes numbers of it",
+                  kind = "text")
   }
   factor(x, words)
 }
