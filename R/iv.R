@@ -254,7 +254,8 @@ iv_settings <- door_table(
 #' @param controls Exogenous controls that enter g linearly and are instruments
 #'   of themselves: a vector, matrix or data frame, factors as dummies; in the
 #'   formula method a one-sided formula, `~ age + region`. They are partialled
-#'   out, with the constant.
+#'   out, with the constant; columns that are constant, or made by others, are
+#'   left out, with a warning of class `kernmean_warning_controls`.
 #' @param clusters The cluster of each row, or a variable of `data` (`id`,
 #'   `"id"` or `~ id`): they stay together in folds, the correction takes away
 #'   what each predicts of itself, and errors are of their sums.

@@ -30,7 +30,8 @@
 #' Bandwidth and units (`scale`) come from the pilot and stay what they are for
 #' all rows that are read later.
 #'
-#' @param x A numeric matrix, a data frame, a vector, a factor; or a stream of
+#' @param x A numeric matrix, a data frame, a vector, a factor (as which
+#'   characters are read); or a stream of
 #'   rows, see [kme_sketch_sources]. In a data frame with factors the kernel is
 #'   [kernel_gower()]; leave out columns that are to be groups or weights.
 #' @param m Number of landmarks, at most; fewer where the pilot has no more rows
