@@ -85,16 +85,16 @@
 #' [kernel_function()] is stored, 8N^2 bytes, and checked as by [gram()].
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame (factors,
-#'   or characters, among its columns: [kernel_gower()]), points in rows; or the [gram()] or
-#'   the distances (`dist`, with the kernel \eqn{-D_{ij}}{-D_ij} of the energy
-#'   test) of the pooled sample; or a sketch, see [mmd_test.kme_sketch()].
+#'   or characters, among its columns: [kernel_gower()]), points in rows; or the
+#'   [gram()] or the distances (`dist`, with the kernel
+#'   \eqn{-D_{ij}}{-D_ij} of the energy test) of the pooled sample; or a sketch, see [mmd_test.kme_sketch()].
 #' @param y The second sample, with the columns of `x`.
 #' @param groups With a `gram` or a `dist` object: the group of each point, a
 #'   factor or a vector.
 #' @param formula `response ~ group`, `cbind(a, b) ~ group`, `table ~ group`
 #'   with a data frame of that name, or `. ~ group` for all other columns but
-#'   those of `blocks` and `clusters`; or the other way round, `group ~ a + b`, where the group is a factor, characters or logical
-#'   values.
+#'   those of `blocks` and `clusters`; or the other way round, `group ~ a + b`,
+#'   where the group is a factor, characters or logical values.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default; of rows that `na.omit` drops the field `na.action` has
 #'   the numbers, and `print()` their count.
