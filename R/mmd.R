@@ -86,8 +86,9 @@
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame (factors,
 #'   or characters, among its columns: [kernel_gower()]), points in rows; or the
-#'   [gram()] or the distances (`dist`, with the kernel
-#'   \eqn{-D_{ij}}{-D_ij} of the energy test) of the pooled sample; or a sketch, see [mmd_test.kme_sketch()].
+#'   [gram()] or the distances (`dist`, with the kernel \eqn{-D_{ij}}{-D_ij} of
+#'   the energy test) of the pooled sample; or a sketch, see
+#'   [mmd_test.kme_sketch()].
 #' @param y The second sample, with the columns of `x`.
 #' @param groups With a `gram` or a `dist` object: the group of each point, a
 #'   factor or a vector.
