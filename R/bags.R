@@ -150,7 +150,7 @@ bag_arguments <- door_table(
     when(\(a) !identical(a$level2, "poly"), degree = NULL, offset = NULL,
          reason = "unless 'level2' is \"poly\"")
   ),
-  aside = c("bags", "estimator", "id"),
+  aside = c("bags", "estimator", "id"), units = c("bags", "id"),
   hints = c(kernel2 = "is called 'level2' here")
 )
 

@@ -253,6 +253,7 @@ effect_arguments <- door_table(
     when(c(functional = "atc"), target = NULL)
   ),
   aside = c("x", "y", "treat", "target", "clusters", "weights"),
+  units = c("x", "y", "treat", "clusters", "weights"),
   hints = sapply(names(effect_controls$kinds), \(name) {
     paste0("is set by control = list(", name, " = )")
   })

@@ -158,7 +158,8 @@ kme_fda_arguments <- door_table(
   "kme_fda.default", x = anything, grouping = anything,
   kernel = unless_given(a_kernel), ridge = a_ridge,
   bandwidth = unless_given(anything), scale = unless_given(a_scale),
-  prior = anything, progress = flag, aside = c("x", "grouping", "progress")
+  prior = anything, progress = flag, aside = c("x", "grouping", "progress"),
+  units = c("x", "grouping")
 )
 
 #' @rdname kme_fda

@@ -12,6 +12,7 @@ check_formula <- function(formula, data, dots = NULL, sides = NULL) {
         !(is.list(data) && all(nzchar(names2(data))))) {
     stop_input("'data' must be a data frame, not ", describe(data))
   }
+  check_columns(formula, data)
   twice <- intersect(sides, dots)
   if (length(twice)) {
     stop_input("'", twice[1L], "' must not be given with a formula, which ",
@@ -43,21 +44,98 @@ name_columns <- function(call) {
 
 # The model frame that the call of a formula method describes; missing values
 # stay in it where no na.action is given, or na.fail(), to be counted and
-# refused. Data and subset are evaluated once: they may draw numbers.
+# refused. Terms, data and subset are evaluated once: they may draw numbers.
 formula_frame <- function(call, formula, data, no_action, home) {
   call <- call[!names(call) %in% "..."]
   call[[1L]] <- quote(stats::model.frame)
-  call$formula <- formula
   if (is.object(data) && !is.environment(data)) {
     data <- read_formula(as.data.frame(data))
   }
-  call$data <- data
   call$subset <- read_subset(call$subset, data, environment(formula))
   if (no_action || identical(read_formula(eval(call$na.action, home)),
                              stats::na.fail)) {
     call$na.action <- quote(stats::na.pass)
   }
-  read_formula(eval(call, home))
+  layout <- formula_terms(formula, data)
+  frame <- read_formula(settled_frame(call, layout, data, home))
+  for (name in names(frame)[vapply(frame, is_grouping, NA)]) {
+    check_no_na(frame[[name]], gsub("^[(]|[)]$", "", name))
+  }
+  frame
+}
+
+# The frame of terms whose variables are evaluated first, which the call then
+# finds by names in their environment: a variable of numbers and factors is a
+# data frame in it.
+settled_frame <- function(call, layout, data, home) {
+  parts <- as.list(attr(layout, "predvars") %||% attr(layout, "variables"))[-1L]
+  from <- term_home(data, environment(layout))
+  values <- lapply(parts, term_value, from, data)
+  names <- paste0(".term", seq_along(parts), recycle0 = TRUE)
+  call$data <- if (!is.environment(data)) data
+  call$formula <- structure(
+    layout, predvars = as.call(lapply(c("list", names), as.name)),
+    .Environment = list2env(
+      stats::setNames(lapply(values, `[[`, "value"), names),
+      parent = if (is.environment(data)) data else environment(layout)
+    )
+  )
+  frame <- eval(call, home)
+  kept <- attr(frame, "terms")
+  for (i in which(lengths(lapply(values, `[[`, "levels")) > 0L)) {
+    frame[[i]] <- decode_levels(frame[[i]], values[[i]]$levels)
+    attr(kept, "dataClasses")[i] <- "factor"
+  }
+  attr(kept, "predvars") <- as.call(c(quote(list), Map(\(value, part) {
+    stats::makepredictcall(value$value, part)
+  }, values, parts)))
+  environment(kept) <- environment(layout)
+  attr(frame, "terms") <- kept
+  frame
+}
+
+# Where terms are evaluated: a look-up among many columns of a list takes long.
+term_home <- function(data, home) {
+  if (is.list(data)) list2env(data[nzchar(names2(data))], parent = home) else
+    data %||% home
+}
+
+# list(value, levels) of a term: a table, and what cbind() binds, is a matrix,
+# with the numbers of levels for factors, which `levels` has for each column.
+term_value <- function(part, home, rows = NULL) {
+  label <- deparse1(part)
+  bound <- bound_parts(part)
+  if (length(bound)) {
+    value <- lapply(bound, eval, home)
+    names(value) <- names(bound)
+  } else {
+    value <- (if (is.call(part)) get0(kept_as(part), home)) %||%
+      eval(part, home)
+  }
+  levels <- NULL
+  if (is.data.frame(value) || length(bound)) {
+    value <- bind_columns(unclass(value), names(value), unit_names(value))
+    levels <- lapply(value, levels)
+    value <- data.matrix(value)
+  } else if (inherits(value, "POSIXlt")) {
+    value <- as.POSIXct(value)
+  } else if (is.list(value)) {
+    read_column(value, label, "formula")
+  }
+  check_order(stats::setNames(list(rows, value), c("data", label)))
+  list(value = value, levels = if (any(lengths(levels))) levels)
+}
+
+# What the value of a call is kept as, for it is evaluated once.
+kept_as <- \(call) paste(".value of", deparse1(call))
+
+# The factors that some of these numbers were.
+decode_levels <- function(x, levels) {
+  x <- as.data.frame(x)
+  of <- lengths(levels) > 0L
+  x[of] <- Map(\(codes, levels) factor(levels[codes], levels), x[of],
+               levels[of])
+  x
 }
 
 # The rows that a formula method is for, by name or as its third argument; they
@@ -81,12 +159,44 @@ read_subset <- function(subset, data, home) {
   rows
 }
 
+# The columns of data that a formula uses must have names of their own.
+check_columns <- function(formula, data) {
+  columns <- if (is.list(data)) names(data)
+  names <- all.vars(formula)
+  refuse_twice(columns["." %in% names | columns %in% c("", names)], "data")
+  columns
+}
+
 formula_terms <- function(formula, data) {
-  terms <- read_formula(stats::terms(formula, data = data))
+  if (inherits(formula, "terms")) {
+    return(formula)
+  }
+  columns <- check_columns(formula, data)
+  words <- all.names(formula)
+  dotted <- "." %in% words
+  wide <- dotted && is.list(data) && length(columns) > most_terms &&
+    !any(c("^", "*", "/", ":", "%in%") %in% words)
+  terms <- read_formula(if (wide) wide_terms(formula, columns) else
+    stats::terms(formula, data = if (dotted) data))
   if (!is.null(attr(terms, "offset"))) {
     stop_input("'formula' must have no offset()")
   }
   terms
+}
+
+# The time and memory of terms() go with the square of their number. So many
+# columns of a dot are one variable, which is called so.
+most_terms <- 500L
+
+wide_terms <- function(formula, columns) {
+  layout <- stats::terms(formula, allowDotAsName = TRUE)
+  variables <- attr(layout, "variables")
+  named <- vapply(Filter(is.name, as.list(variables)), as.character, "")
+  left <- if (length(formula) == 3L) all.vars(formula[[2L]])
+  variables[as.list(variables) %in% list(quote(.))] <- list(as.call(
+    lapply(c("cbind", setdiff(columns, c(named, left))), as.name)
+  ))
+  structure(layout, predvars = variables)
 }
 
 # What stats says of a formula that it cannot read, or of variables that do not
@@ -96,7 +206,7 @@ read_formula <- function(value, name = "data") {
   tryCatch(value, error = \(e) {
     if (inherits(e, "kernmean_error")) stop(e)
     stop_input("'formula' must be one that can be read with '", name, "'; ",
-               conditionMessage(e))
+               sub("(moment)", "subset", conditionMessage(e), fixed = TRUE))
   })
 }
 
@@ -175,6 +285,8 @@ turn_formula <- function(formula, data, side, used = NULL) {
   if (length(formula) != 3L) {
     return(formula)
   }
+  environment(formula) <- new.env(parent = environment(formula))
+  if (list(formula[[2L]]) %in% summands(formula[[3L]])) refuse_same_sides()
   if (side == 2L) check_left(formula_terms(formula, data))
   groups <- side_value(formula, side, data)
   other <- 5L - side
@@ -190,15 +302,24 @@ turn_formula <- function(formula, data, side, used = NULL) {
   formula
 }
 
+refuse_same_sides <- function() {
+  stop_input("'formula' must have different terms on its two sides")
+}
+
 # One side as a variable of one column; NULL if it has several, and list() if it
 # can only be read as part of the formula.
 side_value <- function(formula, side, data) {
   part <- formula[[side]]
-  if (length(summands(part)) > 1L || "." %in% all.vars(part)) {
+  if (length(summands(part)) > 1L || length(bound_parts(part)) ||
+        "." %in% all.vars(part)) {
     return(NULL)
   }
-  value <- tryCatch(suppressWarnings(eval(part, data, environment(formula))),
-                    error = \(e) list())
+  home <- environment(formula)
+  value <- tryCatch({
+    value <- eval(part, data, home)
+    if (is.call(part)) assign(kept_as(part), value, home)
+    value
+  }, error = \(e) list())
   if (NCOL(value) == 1L) value
 }
 
@@ -209,37 +330,24 @@ side_columns <- function(formula, data, side, used) {
     if (any(attr(layout, "order") > 1L)) {
       stop_input("'formula' must have no interactions beside its groups")
     }
-    return(lapply(attr(layout, "term.labels"), str2lang))
+    labels <- setdiff(attr(layout, "term.labels"), ".")
+    wide <- unlist(lapply(as.list(attr(layout, "predvars")), bound_parts))
+    return(c(unname(wide), lapply(labels, str2lang)))
   }
   left <- formula[[2L]]
   parts <- bound_parts(left)
   if (identical(left, quote(.))) left_columns(formula, data, used) else
-    parts %||% list(left)
+    unname(parts) %||% list(left)
 }
 
-# a and b of cbind(a, b).
+# a and b of cbind(a, b), by their names.
 bound_parts <- function(part) {
-  if (is.call(part) && identical(part[[1L]], quote(cbind))) as.list(part)[-1L]
-}
-
-# In cbind() a factor becomes the numbers of its levels: the levels of each
-# column of `part`, NULL for numbers.
-bound_levels <- function(part, data, home) {
-  parts <- bound_parts(part)
-  unlist(lapply(parts %||% list(part), \(part) {
-    value <- read_formula(eval(part, data, home))
-    rep(list(levels(value)), NCOL(value))
-  }), recursive = FALSE)
-}
-
-# Where the sum of terms is one variable, factors are terms.
-refuse_bound_factors <- function(parts, data, home) {
-  for (part in as.list(parts)) {
-    bound <- bound_parts(part)
-    if (length(bound) && any(lengths(bound_levels(part, data, home)))) {
-      stop_input("'formula' must have factors as ", deparse1(sum_of(bound)),
-                 ", not in ", deparse1(part), ", which makes numbers of them")
-    }
+  if (is.call(part) && identical(part[[1L]], quote(cbind))) {
+    parts <- as.list(part)[-1L]
+    given <- names2(parts)
+    stats::setNames(parts, ifelse(nzchar(given), given, vapply(parts, \(part) {
+      if (is.name(part)) as.character(part) else deparse1(part)
+    }, "")))
   }
 }
 
@@ -290,26 +398,58 @@ check_left <- function(layout) {
 formula_matrix <- function(layout, frame, name = "formula") {
   factors <- attr(layout, "factors")
   used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
+  if (!length(used)) {
+    stop_input("'formula' must have columns for points, or covariates, as in ",
+               "~ a + b, not none")
+  }
   classes <- attr(layout, "dataClasses")
-  if (all(attr(layout, "order") == 1L) &&
-        any(classes[used] %in% attr(layout, "nominal"))) {
-    characters <- used[classes[used] == "character"]
-    frame[characters] <- lapply(frame[characters], as_factor)
-    rows <- given_rows(frame)
-    return(data.frame(as.list(frame[used]), row.names = rows,
-                      check.names = FALSE))
+  sums <- all(attr(layout, "order") == 1L)
+  if (sums && any(classes[used] %in% attr(layout, "nominal"))) {
+    return(bind_columns(frame[used], used, given_rows(frame)))
   }
   for (column in used) {
     value <- frame[[column]]
+    if (is.data.frame(value)) Map(read_column, value, names(value), name)
     if (xor(stats::.MFclass(value) == "other", classes[[column]] == "other")) {
       stop_input("column '", column, "' of '", name, "' must be a date or ",
                  "time, or none, as in the fit")
     }
     frame[[column]] <- read_column(value, column, name, TRUE)
   }
+  if (sums) {
+    return(as.matrix(bind_columns(frame[used], used, row.names(frame), "")))
+  }
   attr(layout, "intercept") <- 0L
   x <- read_formula(stats::model.matrix(layout, frame))
   attr(x, "assign") <- NULL
+  x
+}
+
+# A data frame of all columns of terms; those of a matrix have its name before
+# theirs, but for what a dot bound.
+bind_columns <- function(terms, names, rows = NULL, sep = ".") {
+  columns <- Map(\(term, name) {
+    if (is.data.frame(term) || name == "." && length(dim(term))) {
+      return(as.list(as.data.frame(term)))
+    }
+    term <- as_factors(plain_term(term), name)
+    if (!is_nominal(term)) term <- read_column(term, name, "formula", TRUE)
+    if (is.null(dim(term))) {
+      if (is.numeric(term)) term <- as.double(term)
+      return(stats::setNames(list(term), name))
+    }
+    stats::setNames(as.list(as.data.frame(unclass_matrix(term))), paste0(
+      name, sep, colnames(term) %||% seq_len(ncol(term))
+    ))
+  }, terms, names)
+  frame <- list2DF(unlist(unname(columns), recursive = FALSE))
+  if (!is.null(rows)) row.names(frame) <- rows
+  frame
+}
+
+# A variable made by I() is what it was made of.
+plain_term <- function(x) {
+  if (inherits(x, "AsIs")) class(x) <- setdiff(class(x), "AsIs")
   x
 }
 
@@ -318,7 +458,8 @@ formula_matrix <- function(layout, frame, name = "formula") {
 keep_constants <- function(layout, data) {
   home <- environment(layout)
   value <- \(name) get0(name, home)
-  used <- all.vars(layout)
+  used <- c(all.vars(layout), all.vars(attr(layout, "predvars")))
+  used <- setdiff(unique(used), ".")
   constant <- !used %in% names(data) &
     vapply(used, \(name) NROW(value(name)) == 1L, logical(1))
   kept <- lapply(stats::setNames(nm = used[constant]), value)
@@ -370,15 +511,17 @@ check_variables <- function(layout, newdata, name,
       quoted(missing), hint
     )
   }
+  refuse_twice(names(newdata)[names(newdata) %in% needed], name)
 }
 
 # The columns of a formula's terms from new data.
 read_terms <- function(layout, newdata, name = "newdata") {
   check_variables(layout, newdata, name)
   # Its warning of other numbers of rows is our error.
-  frame <- suppressWarnings(read_formula(
-    stats::model.frame(layout, newdata, na.action = stats::na.pass), name
-  ))
+  frame <- suppressWarnings(read_formula(settled_frame(
+    quote(stats::model.frame(na.action = stats::na.pass)), layout, newdata,
+    topenv()
+  ), name))
   if (nrow(frame) != NROW(newdata[[1L]])) {
     stop_input("'formula' must have variables with a value for each of the ",
                NROW(newdata[[1L]]), " rows of '", name, "', not ", nrow(frame))

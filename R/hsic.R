@@ -84,7 +84,8 @@
 #' a matrix for each permutation, \eqn{O(Bn^3)}{O(Bn^3)}.
 #'
 #' @param x,y The two variables, of as many values: numeric vectors, matrices or
-#'   data frames (one variable of several columns), factors, distances (`dist`)
+#'   data frames (one variable of several columns), factors (as which characters
+#'   are read), distances (`dist`)
 #'   or [gram()]s. Without `y`, `x` is a plain list of variables or a
 #'   [kme_sketch()] of two.
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()]. For a list, `kernel_x`

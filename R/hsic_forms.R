@@ -587,14 +587,12 @@ fit_moved <- function(variables, units, read) {
   moved <- units$moved
   if (!is.null(moved) && knows_points(variables[[moved]]$sample)) {
     first <- !duplicated(units$clusters)
-    each <- read(\(x, l) if (l == moved) take_values(x, first) else x)
+    each <- read(\(x, l) if (l == moved) take_frame(x, first) else x)
     variables[[moved]]$sample <- sample_take(each[[moved]]$sample,
                                              units$clusters)
   }
   variables
 }
-
-take_values <- function(x, i) if (is.null(dim(x))) x[i] else take_rows(x, i)
 
 # --- Other views of the values -----------------------------------------------
 

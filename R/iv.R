@@ -254,7 +254,8 @@ iv_settings <- door_table(
 #' @param controls Exogenous controls that enter g linearly and are instruments
 #'   of themselves: a vector, matrix or data frame, factors as dummies; in the
 #'   formula method a one-sided formula, `~ age + region`. They are partialled
-#'   out, with the constant.
+#'   out, with the constant; columns that are constant, or made by others, are
+#'   left out, with a warning of class `kernmean_warning_controls`.
 #' @param clusters The cluster of each row, or a variable of `data` (`id`,
 #'   `"id"` or `~ id`): they stay together in folds, the correction takes away
 #'   what each predicts of itself, and errors are of their sums.
@@ -371,6 +372,7 @@ iv_arguments <- door_table(
          weights = NULL)
   ),
   aside = c("x", "y", "z"),
+  units = c("x", "y", "z", "controls", "clusters", "weights"),
   hints = stats::setNames(
     paste0("is set by control = iv_control(", names(formals(iv_control)),
            " = )"), names(formals(iv_control))
@@ -490,7 +492,8 @@ nested_arguments <- door_table(
   control = an_iv_control,
   rules = list(when("preset", lambda_c = NULL, lambda_d = NULL, mu_g = NULL,
                     mu_h = NULL)),
-  aside = c("a", "b", "c", "d", "y"), hints = iv_arguments$hints
+  aside = c("a", "b", "c", "d", "y"),
+  units = c("a", "b", "c", "d", "y", "w", "subset"), hints = iv_arguments$hints
 )
 
 # The fit of a request. `called`: its names for the blocks of the estimator, see
@@ -599,6 +602,7 @@ read_row_weights <- function(weights, n) {
 # The blocks of a fit as variables, with the argument `kernel`. With a preset
 # numeric columns without a kernel have that of the authors, in their units.
 read_blocks <- function(data, kernel, scale, preset) {
+  data <- Map(as_factors, data, names(data))
   brings <- vapply(data, has_own_kernel, NA)
   if (all(brings)) {
     refuse_beside_own(inherits(kernel, "kernmean_kernel"), scale)

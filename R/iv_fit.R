@@ -150,7 +150,7 @@ fit_task <- function(task, y, arguments) {
   if (weak) {
     fields <- c(fields, task[c("correct", "linear", "keep")], list(
       controls = stats::setNames(intercept, colnames(task$design))[-1L],
-      design = attributes(task$design)[c("terms", "levels", "means")],
+      design = attributes(task$design)[c("kept", "means")],
       strength = strength, error = errors
     ))
   }

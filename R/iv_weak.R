@@ -9,47 +9,43 @@
 # nothing of y.
 
 # What is partialled out: 1 and the controls, factors as dummies, less their
-# means; attr "terms", "levels", "means": for new rows. Columns that others make
-# are left out.
+# means; attr "means": for new rows. Columns that others make are left out.
 read_design <- function(controls, n, weights) {
   if (is.null(controls)) {
     return(matrix(1, n, 1L))
   }
-  frame <- control_frame(controls, n)
-  factors <- lapply(Filter(is_nominal, frame), \(x) levels(as_factor(x)))
-  columns <- control_columns(frame, factors)
+  columns <- covariate_columns(control_frame(controls, n), first = FALSE)
   means <- drop(cross(columns, as.matrix(weights))) / n
   design <- cbind(1, columns - rep(means, each = n))
+  colnames(design) <- c("", make.unique(colnames(columns)))
   found <- qr(design, tol = 1e-7)
   kept <- sort(found$pivot[seq_len(found$rank)])
-  structure(take_columns(design, kept), levels = factors,
-            terms = names(frame),
-            means = means[kept[-1L] - 1L],
-            dimnames = list(NULL, c("", colnames(columns))[kept]))
+  size <- colSums(take_columns(design, kept)^2)
+  if (!is_finite(size) || min(size) < 1e-280) {
+    stop_input("'controls' must have columns whose squares are numbers; ",
+               "rescale them")
+  }
+  lost <- colnames(design)[-kept]
+  if (length(lost)) {
+    warn_kernmean("columns of 'controls' that are constant, or made by ",
+                  "others, are left out: ", quoted(lost), kind = "controls")
+  }
+  structure(take_columns(design, kept), kept = kept[-1L] - 1L,
+            means = unname(means[kept[-1L] - 1L]))
 }
 
-control_frame <- function(controls, n, names = "controls") {
+control_frame <- function(controls, n) {
   if (inherits(controls, "formula")) {
     stop_input("'controls' must be columns, or come with a model by formula; ",
                "model.matrix() makes columns of a formula")
   }
   frame <- as.data.frame(controls)
-  if (is.null(dim(controls))) names(frame) <- names
-  characters <- vapply(frame, is.character, NA)
-  frame[characters] <- lapply(frame[characters], factor)
+  if (is.null(dim(controls))) names(frame) <- "controls"
   if (nrow(frame) != n) {
     stop_input("'controls' must have one row for each of the ", n,
                " rows, not ", nrow(frame))
   }
-  read_mixed(frame, "controls")
-}
-
-control_columns <- function(frame, levels) {
-  frame[names(levels)] <- Map(seen_levels, frame[names(levels)], levels,
-                              names(levels))
-  columns <- take_columns(stats::model.matrix(~ ., frame), -1L)
-  colnames(columns) <- gsub("`", "", colnames(columns), fixed = TRUE)
-  columns
+  read_mixed(bind_columns(frame, names(frame)), "controls")
 }
 
 # Rows of the design for new controls, at their means for NULL.
@@ -58,9 +54,11 @@ new_design <- function(object, controls, n) {
   if (is.null(controls)) {
     return(cbind(1, matrix(0, n, length(object$controls))))
   }
-  frame <- control_frame(controls, n, design$terms)
-  columns <- control_columns(frame, design$levels)
-  columns <- take_columns(columns, names(object$controls))
+  like <- control_frame(object$arguments$controls, object$n)
+  frame <- control_frame(controls, n)
+  names(frame) <- names(like)
+  columns <- take_columns(covariate_columns(frame, like, "newdata", FALSE),
+                          design$kept)
   cbind(1, columns - rep(design$means, each = n))
 }
 

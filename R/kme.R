@@ -27,7 +27,9 @@
 #' m) memory.
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame (factors
-#'   among its columns: [kernel_gower()]), or a vector (one column); a [gram()]
+#'   among its columns, as which characters are read, with a warning of class
+#'   `kernmean_warning_text` where most of these are numbers or dates:
+#'   [kernel_gower()]), or a vector (one column); a [gram()]
 #'   (of kernel values [as_gram()]); a [kme_sketch()]; or a formula without
 #'   response, `~ a + b`.
 #' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
@@ -45,7 +47,8 @@
 #' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
 #'   by their standard deviations; `"whiten"`, by the root of their covariance,
 #'   see [units]. Not with a `gram`, which has its own.
-#' @param formula A formula without response.
+#' @param formula A formula without response. Its terms are evaluated once; a
+#'   data frame is all of its columns.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default, `na.action = na.omit` drops their rows, which the
 #'   field `na.action` then has and `print()` counts.
@@ -131,7 +134,7 @@ kme.default <- function(x, kernel = kernel_rbf(), estimator = "kme", ...,
 kme_arguments <- door_table(
   "kme.default", x = anything, kernel = unless_given(a_kernel),
   estimator = anything, weights = anything, scale = unless_given(a_scale),
-  aside = c("x", "estimator", "weights")
+  aside = c("x", "estimator", "weights"), units = c("x", "weights")
 )
 
 #' @rdname kme

@@ -30,7 +30,8 @@
 #' Bandwidth and units (`scale`) come from the pilot and stay what they are for
 #' all rows that are read later.
 #'
-#' @param x A numeric matrix, a data frame, a vector, a factor; or a stream of
+#' @param x A numeric matrix, a data frame, a vector, a factor (as which
+#'   characters are read); or a stream of
 #'   rows, see [kme_sketch_sources]. In a data frame with factors the kernel is
 #'   [kernel_gower()]; leave out columns that are to be groups or weights.
 #' @param m Number of landmarks, at most; fewer where the pilot has no more rows
@@ -110,7 +111,7 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
   landmarks
 }
 
-sketch_nominal <- c("factor", "ordered", "logical")
+sketch_nominal <- c(usual_nominal, "logical")
 
 # --- Arguments -------------------------------------------------------------
 
@@ -178,7 +179,8 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
     }
     x <- take_frame(x, kept)
   }
-  variable <- read_variable(x, options$kernel, name, "kernel", options$scale)
+  variable <- read_variable(as_factors(x, name), options$kernel, name, "kernel",
+                            options$scale)
   sample <- variable$sample
   n <- sample$n
   if (is_factor_variable(variable)) {

@@ -102,17 +102,18 @@
 #' fitted to each labeling, as `"fkmse"`, take O(B (m^3 + n^3)). The matrix of a
 #' [kernel_function()] is stored, 8N^2 bytes, and checked as by [gram()].
 #'
-#' @param x The first sample: a numeric vector, matrix or data frame (factors
-#'   among its columns: [kernel_gower()]), points in rows; or the [gram()] or
-#'   the distances (`dist`, with the kernel \eqn{-D_{ij}}{-D_ij} of the energy
-#'   test) of the pooled sample; or a sketch, see [mmd_test.kme_sketch()].
+#' @param x The first sample: a numeric vector, matrix or data frame (factors,
+#'   or characters, among its columns: [kernel_gower()]), points in rows; or the
+#'   [gram()] or the distances (`dist`, with the kernel \eqn{-D_{ij}}{-D_ij} of
+#'   the energy test) of the pooled sample; or a sketch, see
+#'   [mmd_test.kme_sketch()].
 #' @param y The second sample, with the columns of `x`.
 #' @param groups With a `gram` or a `dist` object: the group of each point, a
 #'   factor or a vector.
-#' @param formula `response ~ group`, `cbind(a, b) ~ group`, or `. ~ group` for
-#'   all other columns but those of `blocks` and `clusters`; or the other way
-#'   round, `group ~ a + b`, where the group is a factor, characters or logical
-#'   values.
+#' @param formula `response ~ group`, `cbind(a, b) ~ group`, `table ~ group`
+#'   with a data frame of that name, or `. ~ group` for all other columns but
+#'   those of `blocks` and `clusters`; or the other way round, `group ~ a + b`,
+#'   where the group is a factor, characters or logical values.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default; of rows that `na.omit` drops the field `na.action` has
 #'   the numbers, and `print()` their count.
@@ -331,10 +332,12 @@ pool_pair <- function(x, y, label) {
   pool_samples(points_sample(both, NULL), groups, NULL, label, "x")
 }
 
-pool_groups <- function(sample, groups, label, name) {
+pool_groups <- function(x, groups, label, name) {
   if (missing(groups)) {
     stop_input("'groups' must be given: the group of each point")
   }
+  check_order(list(x = x, groups = groups))
+  sample <- as_sample(x)
   groups <- check_factor(check_each(groups, sample$n, "groups"))
   order <- order(as.integer(groups))
   if (is.unsorted(order)) sample <- sample_take(sample, order)
@@ -345,7 +348,7 @@ pool_groups <- function(sample, groups, label, name) {
 #' @export
 mmd_test.gram <- function(x, groups, ...) {
   label <- paste(label_of(substitute(x)), "by", label_of(substitute(groups)))
-  mmd_test.default(pool_groups(as_sample(x), groups, label, "x"), ...)
+  mmd_test.default(pool_groups(x, groups, label, "x"), ...)
 }
 
 #' @rdname mmd_test
@@ -376,7 +379,6 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
     formula[[2L]] <- as.call(c(quote(cbind),
                                left_columns(formula, .data, used)))
   }
-  levels <- bound_levels(formula[[2L]], .data, environment(formula))
   frame <- formula_frame(call, formula, .data, .no_action, .home)
   check_left(attr(frame, "terms"))
   units <- names(frame) %in% c("(blocks)", "(clusters)")
@@ -392,31 +394,19 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
     names(variables)[1L] <- paste0("cbind(", shorten(bound), ")")
   }
   name <- names(variables)[1L]
-  x <- plain_term(variables[[1L]])
-  if (any(lengths(levels))) {
-    x <- decode_levels(x, levels, name)
-  }
+  x <- as_factors(plain_term(variables[[1L]]), name)
+  if (is_nominal(x)) x <- stats::setNames(list2DF(list(x)), name)
   x <- read_points(x, name)
   check_groups_of(variables[[2L]], x, formula, 3L)
+  check_no_na(variables[[2L]], names(variables)[2L])
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
-  pooled <- pool_groups(points_sample(x, NULL), variables[[2L]],
+  pooled <- pool_groups(x, variables[[2L]],
                         paste(names(variables), collapse = " by "), name)
   test <- .door(pooled, ..., blocks = frame[["(blocks)"]],
                 clusters = frame[["(clusters)"]])
   test$na.action <- attr(frame, "na.action")
   test
-}
-
-# The factors that these numbers were.
-decode_levels <- function(x, levels, name) {
-  codes <- if (is.factor(x)) as.integer(x) else x
-  x <- as.data.frame(unclass(as.matrix(codes)))
-  if (length(x) == 1L && is.null(colnames(codes))) names(x) <- name
-  of <- which(lengths(levels) > 0L)
-  x[of] <- Map(\(codes, levels) factor(levels[codes], levels), x[of],
-               levels[of])
-  x
 }
 
 gram_rules <- list(when(\(a) TRUE, kernel = NULL, bandwidths = NULL,

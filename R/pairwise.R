@@ -116,7 +116,7 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   asked <- request(pairwise_arguments)
   if (!inherits(x, "pooled_samples")) {
     label <- paste(label_of(substitute(x)), "by", label_of(substitute(groups)))
-    x <- pool_groups(as_sample(x), groups, label, "x")
+    x <- pool_groups(x, groups, label, "x")
   } else if (!missing(groups)) {
     stop_input("'groups' must not be given; they come with the data")
   }

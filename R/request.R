@@ -112,14 +112,16 @@ doors <- new.env(parent = emptyenv())
 
 # The table of a door, the function above it of this name: argument = kind, ...,
 # and rules. `aside`: what is no part of a stored request, as data.
+# units: the arguments for the same units, see check_order().
 # hints: what is said of arguments that it does not have, by their names.
 door_table <- function(.door, ..., rules = list(), aside = "progress",
-                       hints = NULL) {
+                       units = NULL, hints = NULL) {
   kinds <- list(...)
   names <- names(kinds)
   defaults <- formals(get(.door, parent.frame()))
   doors[[.door]] <- list(
-    door = .door, kinds = kinds, rules = rules, aside = aside, hints = hints,
+    door = .door, kinds = kinds, rules = rules, aside = aside, units = units,
+    hints = hints,
     dots = "..." %in% names(defaults), known = names(defaults),
     open = !vapply(kinds, \(kind) is.null(attr(kind, "open")), NA),
     required = !vapply(defaults[names], \(value) nzchar(deparse1(value)), NA),
@@ -217,6 +219,7 @@ request <- function(table, frame = parent.frame(), dots = FALSE) {
     }
     values[i] <- value
   }
+  check_order(values[table$units])
   if (length(table$rules)) {
     values <- apply_rules(values, table$rules, names[!missing])
   }
@@ -334,6 +337,27 @@ in_order <- function(values, wanted, name, what) {
   values[wanted]
 }
 
+# The names of the units of a vector, of rows, distances or a gram.
+unit_names <- function(x) {
+  attr(x, "Labels") %||% if (is.data.frame(x)) given_rows(x) else
+    if (is.environment(x)) rownames(x$x %||% x$K) else
+      if (length(dim(x)) > 1L) rownames(x) else if (is.atomic(x)) names(x)
+}
+
+# A word where arguments for the same units have the same names in other orders.
+check_order <- function(values) {
+  names <- Filter(length, lapply(values, unit_names))
+  for (i in seq_along(names)[-1L]) {
+    if (!identical(names[[1L]], names[[i]]) &&
+          setequal(names[[1L]], names[[i]])) {
+      warn_kernmean("'", names(names)[i], "' has the names of '",
+                    names(names)[1L], "' in another order, and goes by ",
+                    "position; an index by these names matches them",
+                    kind = "names")
+    }
+  }
+}
+
 # --- Data --------------------------------------------------------------------
 
 # A sample: a double matrix with at least one row and one column, all finite.
@@ -364,8 +388,7 @@ check_data <- function(x, name = "x") {
       stop_input("'", name, "' must have values in each column for its ",
                  nrow(x), " rows")
     }
-    x[] <- columns
-    x <- as.matrix(x)
+    x <- as.matrix(put_columns(x, TRUE, columns))
   }
   check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
   x <- unclass_matrix(x)
@@ -392,9 +415,43 @@ check_levels <- function(z, label, name = "newdata") {
   check_no_na(z, label, if (name != "newdata") na_hint)
 }
 
+# Characters as factors, themselves or as columns of a data frame, the levels in
+# an order that is the same in all locales. A variable, which has a label, may
+# be numbers that were read as text.
+as_factors <- function(x, label = NULL) {
+  if (is.data.frame(x)) {
+    text <- vapply(x, is.character, NA)
+    return(put_columns(x, text, Map(as_factors, x[text], names(x)[text])))
+  }
+  if (!is.character(x) || length(dim(x)) > 1L) {
+    return(x)
+  }
+  words <- sort(unique(as.vector(x)), method = "radix")
+  number <- \(words) !is.na(suppressWarnings(as.double(words)))
+  if (!is.null(label) && mean(number(gsub("[,%$ ]", "", words)) |
+                                grepl("^[0-9]{4}-[0-9]", words)) > 0.5) {
+    warn_kernmean("'", label, "' is text, most of it numbers or dates, and is ",
+                  "taken as a factor of ", count_of(length(words), "level"),
+                  "; no numbers are ", quoted(words[!number(words)]),
+                  "; as.numeric() or as.Date() makes numbers of it",
+                  kind = "text")
+  }
+  factor(x, words)
+}
+
+# x[at] <- columns, which takes long of many.
+put_columns <- function(x, at, columns) {
+  class <- class(x)
+  x <- unclass(x)
+  x[at] <- columns
+  class(x) <- class
+  x
+}
+
 # Points: a numeric matrix, or of data with factors among its columns a data
 # frame of numbers and factors.
 read_points <- function(x, name = "x") {
+  if (is.data.frame(x)) x <- as_factors(x)
   mixed <- is.data.frame(x) && any(vapply(x, is.factor, NA))
   if (mixed) read_mixed(x, name) else check_data(x, name)
 }
@@ -421,7 +478,7 @@ read_mixed <- function(x, name, like = x) {
     x[[j]] <- if (is.logical(z)) z else factor(as_factor(z), ordered = FALSE)
   }
   if (!all(nominal)) {
-    x[!nominal] <- as.data.frame(check_data(x[!nominal], name))
+    x <- put_columns(x, !nominal, as.data.frame(check_data(x[!nominal], name)))
   }
   x
 }
@@ -455,7 +512,9 @@ as_numbers <- function(x, name) {
   } else if (is.logical(x)) {
     x + 0
   } else if (is.numeric(x) && !inherits(x, c("Surv", "circular"))) {
-    x
+    # Of classes that are not known here, such as units.
+    if (is.matrix(x) || !is.object(x) && is.null(dim(x))) x else
+      if (length(dim(x)) < 2L) stats::setNames(as.vector(unclass(x)), names(x))
   }
 }
 
@@ -594,6 +653,14 @@ unclass_matrix <- function(x) {
   x
 }
 
+refuse_twice <- function(columns, name) {
+  bad <- columns[is.na(columns) | !nzchar(columns) | duplicated(columns)]
+  if (length(bad)) {
+    stop_input("'", name, "' must have a name for each column, and no two of ",
+               "the same name, not ", quoted(bad))
+  }
+}
+
 # New points for an object fitted on the columns of `x`.
 check_newdata <- function(newdata, x, name = "newdata",
                           of = if (name == "newdata") "the fit" else "'x'") {
@@ -601,19 +668,15 @@ check_newdata <- function(newdata, x, name = "newdata",
   columns <- if (length(dim(newdata)) == 2L) colnames(newdata)
   usable <- \(names) !is.null(names) && all(nzchar(names)) && !anyNA(names)
   if (usable(wanted) && !anyDuplicated(wanted) && usable(columns)) {
-    twice <- wanted[wanted %in% columns[duplicated(columns)]]
-    if (length(twice)) {
-      stop_input(
-        "'", name, "' must have one column of each name, not two named '",
-        twice[1L], "'"
-      )
-    }
+    refuse_twice(columns[columns %in% wanted], name)
     missing <- setdiff(wanted, columns)
     if (length(missing)) {
       stop_input("'", name, "' must have the columns of ", of, "; missing: ",
                  quoted(missing))
     }
     if (!identical(columns, wanted)) newdata <- take_columns(newdata, wanted)
+  } else if (usable(wanted) && usable(columns) && !identical(columns, wanted)) {
+    refuse_twice(wanted, name)
   } else if (is.null(dim(newdata)) && ncol(x) > 1L) {
     stop_input(
       "'", name, "' must be a matrix or data frame with ", ncol(x),
@@ -758,11 +821,7 @@ system_memory <- function(root = "") {
   max(0, min(free))
 }
 
-# Characters sort alike in all locales.
-as_factor <- function(x) {
-  if (is.character(x)) factor(x, sort(unique(x), method = "radix")) else
-    as.factor(x)
-}
+as_factor <- \(x) as.factor(as_factors(x))
 
 # Groups as a factor, with the levels that there are.
 check_factor <- function(groups, name = "groups") {
@@ -783,10 +842,7 @@ check_each <- function(values, n, name, units = "points") {
                if (is.factor(values)) paste(" of length", length(values)),
                if (is.factor(values) && !whole) " without levels")
   }
-  missing <- sum(is.na(values))
-  if (missing) {
-    stop_input("'", name, "' must have no missing values, not ", missing, " NA")
-  }
+  check_no_na(values, name, NULL)
   values
 }
 

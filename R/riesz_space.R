@@ -4,28 +4,6 @@
 # target; dose: is a treatment the first column?; means: are means of columns
 # matched exactly?; approximation: landmarks or features, numbers).
 
-# Covariates as numbers, factors as 0 and 1: one column of two levels, one for
-# each level of more. attr "like": what new rows are compared with.
-covariate_columns <- function(x, like = x, name = "x") {
-  if (!identical(x, like)) {
-    x <- check_newdata(x, like, name, "the rows that are weighted")
-  }
-  if (!is.data.frame(like)) {
-    return(named_columns(x))
-  }
-  columns <- Map(\(column, known, label) {
-    if (!is_nominal(known)) {
-      return(matrix(column, dimnames = list(NULL, label)))
-    }
-    levels <- levels(as_factor(known))
-    shown <- if (length(levels) == 2L) levels[2L] else levels
-    values <- indicators_of(seen_levels(column, levels, label, name), shown)
-    colnames(values) <- paste0(label, shown)
-    values
-  }, x, like, names(like))
-  do.call(cbind, unname(columns))
-}
-
 # Points of raw columns with the kernel of the request, its bandwidth that of
 # the pooled rows: twice the median distance of standardized columns by default.
 riesz_sample <- function(x, kernel, scale, pool = NULL) {

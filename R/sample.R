@@ -112,6 +112,7 @@ input_word <- function(x) if (inherits(x, "gram")) "gram" else "sketch"
 
 as_sample <- function(x) UseMethod("as_sample")
 as_sample.default <- \(x) points_sample(read_points(x), NULL)
+as_sample.kernmean_sample <- identity
 as_sample.gram <- function(x) {
   check_finite(x$K, "K")
   gram_sample(x)

@@ -170,8 +170,8 @@ same_kind <- function(sketch, more) {
 
 # What is looked at for missing values.
 used_columns <- function(landmarks, frame) {
-  wanted <- intersect(landmark_columns(landmarks), colnames(frame))
-  if (length(wanted)) take_columns(frame, wanted) else frame
+  wanted <- colnames(frame) %in% landmark_columns(landmarks)
+  if (any(wanted)) take_columns(frame, wanted) else frame
 }
 
 chunk_column <- function(rows, name) {

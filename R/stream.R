@@ -604,6 +604,7 @@ match_chunk <- function(frame, first) {
     stop_input("the column", if (length(missing) > 1L) "s", " ",
                quoted(missing), " must be among its columns")
   }
+  refuse_twice(names(first), "x")
   frame <- take_columns(frame, names(first))
   now <- frame_kinds(frame)
   bad <- which(now != first)

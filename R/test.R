@@ -127,6 +127,7 @@ test_hints <- c(
   order = "is set by filter = test_filter(order = )",
   factors = "is set by filter = test_filter(factors = )",
   R = "is called 'B' here", nperm = "is called 'B' here",
+  strata = "is called 'blocks' here",
   model = "is for mmd_gof()", pairwise = "is for mmd_pairwise()",
   adjust = "is for mmd_pairwise()",
   paired = "is given by 'blocks', as in blocks = c(id_x, id_y)"

@@ -29,6 +29,8 @@ read_variables <- function(data, named, kernel = NULL, defaults = NULL,
   if (!all(nzchar(labels)) || anyDuplicated(labels)) {
     labels <- paste0("x[[", seq_len(d), "]]")
   }
+  each <- stats::setNames(Map(as_factors, each, labels), labels)
+  check_order(each)
   fixed <- vapply(each, has_own_kernel, NA)
   if (all(fixed)) {
     refuse_beside_own(!is.null(kernel) && !is_gower(kernel), scale)
@@ -86,10 +88,6 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
     return(if (is_nominal(x)) read_factor(x, name) else
       list(name = name, sample = if (brings_kernel(x)) gram_sample(x) else
         dist_sample(x, name)))
-  }
-  if (is.character(x)) {
-    stop_input("'", name, "' must be numeric or a factor, not characters; ",
-               "factor() makes one of them")
   }
   if (!is.null(kernel)) {
     check_kernel(kernel, kernel_name)
@@ -190,6 +188,30 @@ indicators_of <- function(z, levels) {
   outer(as.character(z), levels, `==`) + 0
 }
 
+# Covariates as numbers, factors as 0 and 1: one column of two levels, one for
+# each level of more, or without the `first`. like: what new rows are compared
+# with.
+covariate_columns <- function(x, like = x, name = "x", first = TRUE) {
+  if (!identical(x, like)) {
+    x <- check_newdata(x, like, name, "the rows that are weighted")
+  }
+  if (!is.data.frame(like)) {
+    return(named_columns(x))
+  }
+  columns <- Map(\(column, known, label) {
+    if (!is_nominal(known)) {
+      return(matrix(column, dimnames = list(NULL, label)))
+    }
+    levels <- levels(as_factor(known))
+    alone <- length(levels) == 2L || !first && length(levels) > 1L
+    shown <- if (alone) levels[-1L] else levels
+    values <- indicators_of(seen_levels(column, levels, label, name), shown)
+    colnames(values) <- paste0(label, shown)
+    values
+  }, x, like, names(like))
+  do.call(cbind, unname(columns))
+}
+
 # "2 columns", "factor of 3 levels"
 describe_variable <- function(variable) {
   if (is_factor_variable(variable)) {
@@ -220,12 +242,6 @@ check_lengths <- function(variables) {
   sizes[[1L]]
 }
 
-# A variable made by I() is what it was made of.
-plain_term <- function(x) {
-  if (inherits(x, "AsIs")) class(x) <- setdiff(class(x), "AsIs")
-  x
-}
-
 # --- Formulas ----------------------------------------------------------------
 
 # list(variables: named, to be read; terms; na.action; extra) of a formula: the
@@ -236,13 +252,14 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   call <- name_columns(call)
   # A dot does not mean the columns that say what changes places.
   others <- data_without(data, unlist(lapply(as.list(call)[extra], all.vars)))
+  if (identical(formula[[2L]], quote(.)) && length(formula) == 3L) {
+    others <- data_without(others, all.vars(formula[[3L]]))
+  }
   formula <- expand_left(formula, others)
   split <- attr(formula, "split")
   frame <- formula_frame(call, formula_terms(formula, others), data,
                          no_action, home)
   layout <- attr(frame, "terms")
-  refuse_bound_factors(attr(layout, "variables")[-1L], data,
-                       environment(formula))
   if (any(attr(layout, "order") > 1L)) {
     stop_input("'formula' must have no interactions; a sum on ",
                "one side is one variable, as in y ~ a + b")
@@ -264,7 +281,8 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   }
   attr(layout, "groups") <- groups
   names(groups) <- vapply(groups, \(g) {
-    shorten(names(frame)[g], sep = " + ")
+    dot <- identical(names(frame)[g], ".")
+    shorten(if (dot) colnames(frame[["."]]) else names(frame)[g], sep = " + ")
   }, "")
   rows <- given_rows(frame)
   list(variables = lapply(groups, \(g) bind_terms(frame[g], names(frame)[g],
@@ -282,12 +300,14 @@ expand_left <- function(formula, data) {
   if (length(formula) != 3L) {
     return(formula)
   }
-  left <- if (identical(formula[[2L]], quote(.))) {
-    left_columns(formula, data)
-  } else {
-    summands(formula[[2L]])
+  left <- summands(formula[[2L]])
+  wide <- FALSE
+  if (identical(left, list(quote(.)))) {
+    columns <- left_columns(formula, data)
+    wide <- length(columns) > most_terms
+    if (!wide) left <- columns
   }
-  if (length(left) == 1L) {
+  if (length(left) == 1L && !wide) {
     formula[[2L]] <- left[[1L]]
     return(formula)
   }
@@ -297,10 +317,6 @@ expand_left <- function(formula, data) {
   terms <- \(formula) length(attr(formula_terms(formula, data), "term.labels"))
   if (terms(both) != length(left) + terms(right)) refuse_same_sides()
   structure(both, split = length(left))
-}
-
-refuse_same_sides <- function() {
-  stop_input("'formula' must have different terms on its two sides")
 }
 
 # kernel_x and kernel_y of a formula with two sides, as a list for its two
@@ -319,7 +335,7 @@ side_kernels <- function(arguments, variables) {
 # One variable of some terms: a data frame of all columns, or the only term
 # itself, where it is `named` as a matrix with its name.
 bind_terms <- function(terms, names, rows, named = FALSE) {
-  terms <- lapply(terms, plain_term)
+  terms <- Map(\(term, name) as_factors(plain_term(term), name), terms, names)
   if (length(terms) == 1L) {
     x <- terms[[1L]]
     numbers <- if (!is_nominal(x)) as_numbers(x, names)
@@ -332,19 +348,7 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
     }
     return(x)
   }
-  columns <- Map(\(term, name) {
-    if (!is_nominal(term)) term <- read_column(term, name, "formula", TRUE)
-    if (is.null(dim(term))) {
-      if (is.numeric(term)) term <- as.double(term)
-      return(stats::setNames(list(term), name))
-    }
-    stats::setNames(as.list(as.data.frame(unclass_matrix(term))), paste0(
-      name, ".", colnames(term) %||% seq_len(ncol(term))
-    ))
-  }, terms, names)
-  frame <- list2DF(unlist(unname(columns), recursive = FALSE))
-  if (!is.null(rows)) row.names(frame) <- rows
-  frame
+  bind_columns(terms, names, rows)
 }
 
 # The variable number l of a formula at new data.
@@ -354,10 +358,12 @@ read_term <- function(layout, newdata, l, name = "newdata", named = FALSE) {
   check_variables(layout, newdata, name, intersect(
     unlist(lapply(terms, all.vars)), attr(layout, "columns")
   ))
+  home <- term_home(newdata, environment(layout))
   # Levels may come as characters.
   values <- lapply(terms, \(term) {
-    value <- eval(term, newdata, environment(layout))
-    if (is.character(value)) as_factor(value) else value
+    read <- term_value(term, home)
+    if (is.null(read$levels)) as_factors(read$value) else
+      decode_levels(read$value, read$levels)
   })
   bind_terms(values,
              vapply(as.list(attr(layout, "variables"))[group], deparse1, ""),

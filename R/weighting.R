@@ -191,6 +191,7 @@ weights_arguments <- door_table(
   lambda = maybe(number(open = TRUE)), weights = anything,
   landmarks = maybe(count(2L)), features = maybe(count()),
   scale = maybe(a_scale), aside = c("x", "target", "treat", "weights"),
+  units = c("x", "treat", "weights"),
   rules = list(when("landmarks", features = NULL),
                when("target", estimand = "ate"),
                when(\(asked) is_dose(asked$treat), estimand = "ate",

@@ -404,7 +404,7 @@ test_that("what cannot be is an error that says what must be", {
   refused(kme_effect(y ~ treat, ~ treat + b, frame), "'treat' must not be")
   refused(kme_effect(y ~ treat, ~ y + b, frame), "'y' must not be a covariate")
   refused(kme_effect(y ~ treat, ~ zz, frame), "'formula' must be one")
-  refused(kme_effect(y ~ treat, ~ 1, frame), "'x' must have at least one")
+  refused(kme_effect(y ~ treat, ~ 1, frame), "points, or covariates")
   refused(kme_effect(factor(y > 0) ~ treat, ~ a, frame), "give 0/1")
   refused(kme_effect(as.character(y) ~ treat, ~ a, frame), "'y' must be")
   refused(kme_effect(cbind(y, a) ~ treat, ~ b, frame), "'y' must be a numeric")

@@ -20,7 +20,6 @@ test_that("bad blocks and outcomes are refused", {
     iv(a, cbind(y, y), d, rbf),
     iv(a, replace(y, 2, NA), d, rbf),
     iv(a, y, holes, rbf),
-    iv(a, y, letters[1:20], rbf),
     iv(a[0, ], y[0], d[0, ], rbf),
     iv_nested(a, b, c, d),
     iv_nested(a, b[-1, ], c, d, y),

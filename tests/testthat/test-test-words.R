@@ -52,18 +52,21 @@ test_that("arguments that are asked for elsewhere are pointed to", {
                fixed = TRUE)
 })
 
-test_that("factors in cbind() are no numbers of a variable", {
-  refused <- \(code) expect_error(code, "must have factors as wool + tension",
-                                  fixed = TRUE)
-  refused(hsic_test(breaks ~ cbind(wool, tension), warpbreaks))
-  refused(hsic_test(cbind(wool, tension) ~ breaks, warpbreaks))
-  refused(kme_cov(breaks ~ cbind(wool, tension), warpbreaks))
-  expect_error(hsic_test(weight ~ cbind(feed), chickwts), "factors as feed,")
-  run <- \(f) {
+test_that("factors in cbind() are factors, as in a sum", {
+  run <- \(f, data = warpbreaks) {
     set.seed(1)
-    hsic_test(f, mtcars, B = 19, scale = TRUE)$replicates
+    hsic_test(f, data, B = 19)$replicates
   }
-  expect_equal(run(mpg ~ cbind(hp, wt)), run(mpg ~ hp + wt))
+  want <- run(breaks ~ wool + tension)
+  expect_identical(run(breaks ~ cbind(wool, tension)), want)
+  expect_equal(run(cbind(wool, tension) ~ breaks), run(wool + tension ~ breaks))
+  expect_equal(kme_cov(breaks ~ cbind(wool, tension), warpbreaks)$values,
+               kme_cov(breaks ~ wool + tension, warpbreaks)$values)
+  expect_equal(run(weight ~ cbind(feed), chickwts),
+               run(weight ~ feed, chickwts))
+  cars <- scale(mtcars)
+  expect_equal(run(mpg ~ cbind(hp, wt), as.data.frame(cars)),
+               run(mpg ~ hp + wt, as.data.frame(cars)))
 })
 
 test_that("without B all of up to 2,000 labelings are taken", {

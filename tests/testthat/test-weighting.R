@@ -318,7 +318,7 @@ test_that("what cannot be is an error that says what must be", {
   refused(kme_weights(s$x), "'target' and 'treat' must be given, not none")
   refused(kme_weights(s$x, other, treat = s$treat), "not both")
   refused(kme_weights(treat ~ treat + a, frame), "'treat' must not be a cov")
-  refused(kme_weights(treat ~ 1, frame), "'x' must have at least one")
+  refused(kme_weights(treat ~ 1, frame), "columns for points, or covariates")
   refused(kme_weights(treat ~ a | b, frame), "must have no '\\|'")
   refused(kme_weights(treat ~ zz, frame), "'formula' must be one")
   refused(kme_weights(s$x, treat = s$treat[-1]), "'treat' must be a factor")
