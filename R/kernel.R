@@ -30,8 +30,9 @@
 #' the median of the L1 distances). Up to 20,000 points the median is exact,
 #' found in memory O(n) by counting over a few passes; above, it is the median
 #' of \eqn{10^6} pairs drawn at random with replacement by R's generator, and
-#' `print()` says so. If the median is zero, the smallest positive distance is
-#' taken, with a warning; if all points are equal, 1, without one.
+#' `print()` says so. If the median is zero, as of columns that are zero more
+#' often than not, it is the median of the positive distances, and the print
+#' says that; if all points are equal, 1.
 #'
 #' The exponential is accurate to 2 units in the last place.
 #'
@@ -165,8 +166,8 @@ kernel_function <- function(f, ...) {
 #'   that column's own distance over all pairs of different points: Gini's mean
 #'   difference of numbers, the share of pairs with different levels. A column
 #'   that does not vary is left out. So neither units nor the names of levels
-#'   matter. `"median"` is the median of D over pairs, their mean where that is
-#'   0.
+#' matter. `"median"` is the median of D over pairs, that of the positive ones
+#' where it is 0.
 #'
 #' The kernel is positive definite and characteristic: a product of one for each
 #' column. It is the default wherever factors are among the columns, as in
@@ -641,7 +642,7 @@ median_bandwidth <- function(kernel, x, name = "x") {
   source <- native_source(new_kernel(if (l1) "l1dist" else "sqdist", "", unit),
                           x)
   exact <- nrow(x) <= most_points_for_exact_median
-  # The median, and the smallest positive distance.
+  # The median of all distances, and that of the positive ones.
   distances <- if (exact) {
     .Call(C_r_kernel_median, source)
   } else {
@@ -652,24 +653,23 @@ median_bandwidth <- function(kernel, x, name = "x") {
     stop_kernmean("numeric", "distances overflow; rescale the columns of '",
                   name, "'")
   }
-  if (distances[1L] > 0) {
-    kernel$bandwidth <- distances[1L]
-    kernel$rule <- paste0("the median distance", if (!exact) {
-      paste(" of", format_count(median_pairs), "random pairs")
-    })
-  } else if (distances[2L] > 0 && is_gower(kernel)) {
-    kernel$bandwidth <- sum(apply(x, 2L, column_distance))
-    kernel$rule <- "the mean distance"
-  } else if (distances[2L] > 0) {
+  if (distances[2L] > 0) {
     kernel$bandwidth <- distances[2L]
-    kernel$rule <- "the smallest positive distance"
-    warn_kernmean(
-      "the median distance of the points of '", name, "' is 0 (many are ",
-      "equal); the bandwidth is the smallest positive distance, ",
-      format_number(distances[2L]), kind = "equal"
-    )
+    kernel$rule <- paste0(if (distances[1L] > 0) "the median distance" else
+      "the median of the positive distances", if (!exact) {
+        paste(" of", format_count(median_pairs), "random pairs")
+      })
   }
   kernel
+}
+
+# Distances as the rules of bandwidths take them: without zeros where these are
+# more than half, and 1 where there is nothing else.
+positive_distances <- function(distances) {
+  if (isTRUE(stats::median(distances) == 0)) {
+    distances <- distances[distances > 0]
+  }
+  if (length(distances)) distances else 1
 }
 
 # The size of the data's spread, in which no squared distance over- or

@@ -367,7 +367,7 @@ centered_view <- function(sample, blocks) {
     if (!is.null(kernel$bandwidth)) {
       usual <- \(x) {
         kernel$bandwidth <- "median"
-        without_warning("equal", fit_kernel(kernel, x))$bandwidth
+        fit_kernel(kernel, x)$bandwidth
       }
       kernel$bandwidth <- kernel$bandwidth * usual(r) / usual(sample$x)
     }
@@ -379,9 +379,7 @@ centered_view <- function(sample, blocks) {
   square <- outer(diag(g), diag(g), `+`) - 2 * g
   square[square <= rounding_of(sample$n, max(abs(k)))] <- 0
   # As of points.
-  pairs <- square[lower.tri(square)]
-  usual <- c(stats::median(pairs), sort(pairs[pairs > 0])[1L], 1)
-  usual <- usual[which(usual > 0)[1L]]
+  usual <- stats::median(positive_distances(square[lower.tri(square)]))
   gram_sample(new_gram(exp(-square / (2 * usual)), kernel_rbf(sqrt(usual))))
 }
 

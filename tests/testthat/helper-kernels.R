@@ -81,7 +81,7 @@ gower_matrix <- function(frame, theta = NULL, new = frame) {
     distances <- gower_distances(frame)
     distances <- distances[lower.tri(distances)]
     theta <- median(distances)
-    if (theta == 0) theta <- mean(distances)
+    if (theta == 0) theta <- median(distances[distances > 0])
   }
   unname(exp(-gower_distances(frame, new) / theta))
 }

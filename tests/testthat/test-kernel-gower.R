@@ -21,7 +21,8 @@ test_that("the kernel is that of Gower's distances at their median", {
   # Where most levels are the same the median is 0.
   rare <- data.frame(f = factor(rep(1:2, c(9, 1))))
   expect_near(unname(kernel_matrix(rare)), gower_matrix(rare), 1e-15)
-  expect_equal(kme(rare)$kernel$bandwidth, 1)
+  # 1/a of a share a = 18/90 of pairs with different levels.
+  expect_equal(kme(rare)$kernel$bandwidth, 5)
 })
 
 test_that("it is positive definite, and sees no units and no names of levels", {
