@@ -228,7 +228,9 @@ bound_levels <- function(part, data, home) {
   parts <- bound_parts(part)
   unlist(lapply(parts %||% list(part), \(part) {
     value <- read_formula(eval(part, data, home))
-    rep(list(levels(value)), NCOL(value))
+    rep(list(if (is.factor(value)) {
+      structure(levels(value), ordered = is.ordered(value))
+    }), NCOL(value))
   }), recursive = FALSE)
 }
 

@@ -16,7 +16,7 @@ read_design <- function(controls, n, weights) {
     return(matrix(1, n, 1L))
   }
   frame <- control_frame(controls, n)
-  factors <- lapply(Filter(is_nominal, frame), \(x) levels(as.factor(x)))
+  factors <- lapply(Filter(has_levels, frame), \(x) levels(as.factor(x)))
   columns <- control_columns(frame, factors)
   means <- drop(cross(columns, as.matrix(weights))) / n
   design <- cbind(1, columns - rep(means, each = n))

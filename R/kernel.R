@@ -158,7 +158,8 @@ kernel_function <- function(f, ...) {
 #' Kernel of numeric columns and factors
 #'
 #' Gower's distance as a kernel: each column counts by how far apart its values
-#' are on average, a factor by equal or different levels.
+#' are on average, a factor by equal or different levels, an ordered factor by
+#' the places of its levels.
 #'
 #' \deqn{k(x, y) = \exp(-D(x, y)/\theta), \quad D(x, y) = \sum_j |x_j - y_j|/a_j
 #'   + \sum_f 1\{x_f \ne y_f\}/a_f}{k(x, y) = exp(-D(x, y)/theta), D(x, y) =
@@ -173,14 +174,16 @@ kernel_function <- function(f, ...) {
 #' column. It is the default wherever factors are among the columns, as in
 #' `kme(~ number + factor, data)`, `mmd_test(cbind(number, factor) ~ group,
 #' data)` or `hsic_test(y ~ number + factor, data)`; other kernels are refused
-#' there, and so is `scale`. Ordered factors have levels as others do;
-#' `as.integer()` takes their places as numbers. Logical values count alike as
-#' numbers and as levels. Missing values are an error; with a formula `na.action
-#' = na.omit` drops their rows.
+#' there, and so is `scale`. An ordered factor is a numeric column of 1, 2, ...,
+#' the places of its levels (those that no row has count, too), as in
+#' `cluster::daisy()`. The print names the factors of both kinds. Logical values
+#' count alike as numbers and as levels. Missing values are an error; with a
+#' formula `na.action = na.omit` drops their rows.
 #'
 #' New data are read by the names of the columns, factors by their levels, of
 #' which characters do. A level that the fit has not seen is different from all
-#' that it has; several are one level more. `fit$kernel` keeps the means a of
+#' that it has; several are one level more. In an ordered factor it has no place
+#' and is an error. `fit$kernel` keeps the means a of
 #' the sample (for tests of the pooled one) and the levels.
 #'
 #' @section Interactions: Being characteristic the kernel sees every difference
@@ -462,12 +465,24 @@ print.kernmean_kernel <- function(x, ...) {
   invisible(x)
 }
 
-# What print methods show of a kernel, in lines of 80 columns; nothing of NULL.
+# What print methods show of a kernel, and of the factors that it takes, in
+# lines of 80 columns; nothing of NULL.
 kernel_lines <- function(kernel, label = NULL) {
   if (!is.null(kernel)) {
-    strwrap(paste(c(label, format_kernel(kernel)), collapse = ": "), 81L,
-            exdent = 2L)
+    strwrap(c(paste(c(label, format_kernel(kernel)), collapse = ": "),
+              describe_factors(kernel$scaling)), 81L, exdent = 2L)
   }
+}
+
+# "factors: a (3 levels); ordered: b (5 levels)", of lists of levels by column.
+describe_factors <- function(scaling) {
+  named <- \(levels, word) if (length(levels)) {
+    paste0(word, shorten(paste0(names(levels), " (", lengths(levels),
+                                " levels)"), 8L))
+  }
+  words <- c(named(scaling$levels, "factors: "),
+             named(scaling$places, "ordered: "))
+  if (length(words)) paste(words, collapse = "; ")
 }
 
 # "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized";
@@ -585,8 +600,10 @@ check_scaled_kernel <- function(kernel, x, scale, name) {
   }
   d <- length(scaling$center)
   nominal <- if (is.data.frame(x)) unname(vapply(x, is_nominal, NA))
+  ordered <- if (is.data.frame(x)) names(Filter(is.ordered, x))
   if (ncol(x) != d || differ_in_names(scaling$columns, colnames(x)) ||
-        !identical(nominal, unname(scaling$nominal))) {
+        !identical(nominal, unname(scaling$nominal)) ||
+        !identical(ordered, names(scaling$places))) {
     stop_input("'", name, "' must have the ", count_of(d, "column"),
                " that the kernel was scaled for, in their order and with its ",
                "factors: ", shorten(scaling$columns))

@@ -394,8 +394,9 @@ decode_levels <- function(x, levels, name) {
   x <- as.data.frame(unclass(as.matrix(codes)))
   if (length(x) == 1L && is.null(colnames(codes))) names(x) <- name
   of <- which(lengths(levels) > 0L)
-  x[of] <- Map(\(codes, levels) factor(levels[codes], levels), x[of],
-               levels[of])
+  x[of] <- Map(\(codes, levels) {
+    factor(levels[codes], levels, ordered = attr(levels, "ordered"))
+  }, x[of], levels[of])
   x
 }
 

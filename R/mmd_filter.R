@@ -341,8 +341,8 @@ anova_view <- function(sample) {
   nominal <- sample$kernel$scaling$nominal
   check_memory(sample$n, sample$n, "use fewer points", copies = 5)
   blocks <- c(if (!all(nominal)) {
-    list(suppressWarnings(fit_sample(as.matrix(frame[!nominal]), kernel_rbf(),
-                                     TRUE)))
+    numbers <- place_levels(frame, sample$kernel$scaling$places)[!nominal]
+    list(suppressWarnings(fit_sample(as.matrix(numbers), kernel_rbf(), TRUE)))
   }, lapply(frame[nominal], \(x) read_factor(x, "x")$sample))
   gram_sample(new_gram(Reduce(`*`, lapply(blocks, \(block) {
     centered <- centered_values(block, 4)

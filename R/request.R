@@ -374,7 +374,11 @@ check_data <- function(x, name = "x") {
   x
 }
 
-is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
+has_levels <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
+
+# Do its levels count as equal or different? Those of an ordered factor count by
+# their places.
+is_nominal <- function(x) has_levels(x) && !is.ordered(x)
 
 check_no_na <- function(x, name, hint = na_hint) {
   if (anyNA(x)) {
@@ -385,7 +389,7 @@ check_no_na <- function(x, name, hint = na_hint) {
 
 # Levels of a factor, seen before or not.
 check_levels <- function(z, label, name = "newdata") {
-  if (!(is_nominal(z) || is.character(z)) || !is.null(dim(z))) {
+  if (!(has_levels(z) || is.character(z)) || !is.null(dim(z))) {
     stop_input("'", name, "' must hold a factor for '", label, "', not ",
                describe(z))
   }
@@ -395,20 +399,24 @@ check_levels <- function(z, label, name = "newdata") {
 # Points: a numeric matrix, or of data with factors among its columns a data
 # frame of numbers and factors.
 read_points <- function(x, name = "x") {
+  if (is.ordered(x)) x <- data.frame(x)
   mixed <- is.data.frame(x) && any(vapply(x, is.factor, NA))
   if (mixed) read_mixed(x, name) else check_data(x, name)
 }
 
 # like: a data frame of such points whose columns those of x are to be.
 read_mixed <- function(x, name, like = x) {
+  if (is.null(dim(x)) && length(like) == 1L) {
+    x <- stats::setNames(data.frame(x), names(like))
+  }
   if (!is.data.frame(x) || ncol(x) != ncol(like)) {
     stop_input("'", name, "' must be a data frame with the columns ",
                shorten(names(like)), ", not ", describe(x))
   }
   x <- as.data.frame(x)
   if (!nrow(x)) stop_input("'", name, "' must have at least one row")
-  nominal <- vapply(like, is_nominal, NA)
-  for (j in which(nominal)) {
+  leveled <- vapply(like, has_levels, NA)
+  for (j in which(leveled)) {
     column <- names(like)[j]
     z <- x[[j]]
     check_levels(z, column, name)
@@ -418,10 +426,35 @@ read_mixed <- function(x, name, like = x) {
                  shorten(levels(as.factor(like[[j]]))), ", not ", new[1L],
                  read_alike(column))
     }
-    x[[j]] <- if (is.logical(z)) z else factor(z, ordered = FALSE)
+    x[[j]] <- if (is.ordered(like[[j]])) {
+      factor(seen_levels(z, levels(like[[j]]), column, name),
+             levels(like[[j]]), ordered = TRUE)
+    } else if (is.logical(z)) z else factor(z, ordered = FALSE)
   }
-  if (!all(nominal)) {
-    x[!nominal] <- as.data.frame(check_data(x[!nominal], name))
+  if (!all(leveled)) {
+    x[!leveled] <- as.data.frame(check_data(x[!leveled], name))
+  }
+  x
+}
+
+# Values as a factor of the levels that a fit has seen.
+seen_levels <- function(x, levels, label, name = "newdata") {
+  x <- as.character(x)
+  unseen <- setdiff(x, levels)
+  if (length(unseen)) {
+    stop_input("'", name, "' must have levels of '", label, "' that the fit ",
+               "has seen, not ", quoted(unseen))
+  }
+  factor(x, levels)
+}
+
+# The columns of a data frame with ordered factors as the places of their
+# levels; places: these levels, by column.
+place_levels <- function(x, places) {
+  if (length(places)) {
+    x[names(places)] <- Map(\(z, levels, label) {
+      as.double(seen_levels(z, levels, label, "x"))
+    }, x[names(places)], places, names(places))
   }
   x
 }

@@ -4,8 +4,9 @@
 # target; dose: is a treatment the first column?; means: are means of columns
 # matched exactly?; approximation: landmarks or features, numbers).
 
-# Covariates as numbers, factors as 0 and 1: one column of two levels, one for
-# each level of more. attr "like": what new rows are compared with.
+# Covariates as numbers, ordered factors as the places of their levels, others
+# as 0 and 1: one column of two levels, one for each level of more. attr "like":
+# what new rows are compared with.
 covariate_columns <- function(x, like = x, name = "x") {
   if (!identical(x, like)) {
     x <- check_newdata(x, like, name, "the rows that are weighted")
@@ -14,10 +15,13 @@ covariate_columns <- function(x, like = x, name = "x") {
     return(named_columns(x))
   }
   columns <- Map(\(column, known, label) {
+    levels <- levels(if (has_levels(known)) as.factor(known))
+    if (is.ordered(known)) {
+      column <- as.double(seen_levels(column, levels, label, name))
+    }
     if (!is_nominal(known)) {
       return(matrix(column, dimnames = list(NULL, label)))
     }
-    levels <- levels(as.factor(known))
     shown <- if (length(levels) == 2L) levels[2L] else levels
     values <- indicators_of(seen_levels(column, levels, label, name), shown)
     colnames(values) <- paste0(label, shown)

@@ -60,8 +60,8 @@ refuse_beside_own <- function(one_kernel, scale) {
 }
 
 has_own_kernel <- function(x) {
-  is_nominal(x) || brings_kernel(x) || inherits(x, "dist") ||
-    is.data.frame(x) && any(vapply(x, is_nominal, NA))
+  has_levels(x) || brings_kernel(x) || inherits(x, "dist") ||
+    is.data.frame(x) && any(vapply(x, has_levels, NA))
 }
 
 # A factor becomes the indicators of its levels, whose inner products are its
@@ -72,7 +72,9 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
                "sketch of both variables is made by kme_sketch(y ~ x, data)")
   }
   if (has_own_kernel(x)) {
-    mixed <- is.data.frame(x) && (ncol(x) > 1L || is_gower(kernel))
+    if (is.ordered(x)) x <- stats::setNames(data.frame(x), name)
+    mixed <- is.data.frame(x) &&
+      (ncol(x) > 1L || is_gower(kernel) || is.ordered(x[[1L]]))
     if (mixed) {
       x <- read_mixed(x, name)
       kernel <- kernel_of(x, kernel, name = kernel_name)
@@ -173,17 +175,6 @@ variable_newdata <- function(variable, newdata, label) {
     return(new_points(indicators_of(newdata, variable$levels)))
   }
   sample_newdata(variable$sample, newdata)
-}
-
-# Values as a factor of the levels that a fit has seen.
-seen_levels <- function(x, levels, label, name = "newdata") {
-  x <- as.character(x)
-  unseen <- setdiff(x, levels)
-  if (length(unseen)) {
-    stop_input("'", name, "' must have levels of '", label, "' that the fit ",
-               "has seen, not ", quoted(unseen))
-  }
-  factor(x, levels)
 }
 
 indicators_of <- function(z, levels) {
@@ -322,7 +313,7 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
   terms <- lapply(terms, plain_term)
   if (length(terms) == 1L) {
     x <- terms[[1L]]
-    numbers <- if (!is_nominal(x)) as_numbers(x, names)
+    numbers <- if (!has_levels(x)) as_numbers(x, names)
     if (!is.null(numbers)) x <- numbers
     if (is.matrix(x)) {
       if (!is.null(rows)) rownames(x) <- rows
@@ -333,7 +324,7 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
     return(x)
   }
   columns <- Map(\(term, name) {
-    if (!is_nominal(term)) term <- read_column(term, name, "formula", TRUE)
+    if (!has_levels(term)) term <- read_column(term, name, "formula", TRUE)
     if (is.null(dim(term))) {
       if (is.numeric(term)) term <- as.double(term)
       return(stats::setNames(list(term), name))

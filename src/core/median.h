@@ -8,7 +8,7 @@
 
 typedef struct {
   double all;      /* of the n(n-1)/2 distances (mean of the two middle ones) */
-  double positive; /* of those > 0, 0 if there are none; sought only if the other is 0, else as it */
+  double positive; /* of those > 0, 0 if there are none; like the other where that is not 0 */
 } km_median;
 
 /* The family is KM_SQDIST or KM_L1DIST, the source symmetric with n >= 2. */
