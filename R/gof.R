@@ -144,7 +144,6 @@ some_points <- function(value, name) {
   if (nrow(value) < 2L) {
     stop_input("'", name, "' must have at least 2 points, not 1")
   }
-  warn_symmetric(value)
   value
 }
 

@@ -430,7 +430,8 @@ check_definite <- function(kernel) {
     stop_input(
       "'kernel' must be positive definite; the energy kernel is for tests of ",
       "plain kernel means only", if (endsWith(kernel$title, "given")) {
-        ": distances have no filter and no other estimators"
+        paste0(": distances have no filter and no other estimators; gram() ",
+               "makes kernel values of them, by their principal coordinates")
       }
     )
   }

@@ -183,6 +183,7 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
   }
   variable <- read_variable(x, options$kernel, name, "kernel", options$scale)
   sample <- variable$sample
+  check_definite(sample$kernel)
   n <- sample$n
   if (is_factor_variable(variable)) {
     if (is.data.frame(x)) variable$column <- names(x)

@@ -70,13 +70,15 @@
 #' `r.squared` is the \eqn{R^2}{R^2} of `vegan::adonis2(D ~ group)` on the
 #' distances of the kernel, \eqn{D_{ij}^2 = k(x_i, x_i) + k(x_j, x_j) - 2 k(x_i,
 #' x_j)}{D_ij^2 = k(x_i, x_i) + k(x_j, x_j) - 2 k(x_i, x_j)}, which for
-#' [kernel_linear()] are those of `dist()`; of a `dist` object, on the roots of
-#' its distances. It depends on the bandwidth: for `. ~ Species` in `iris` it is
-#' 0.58 at half the median distance, 0.78 at the median distance, 0.84 at twice
-#' that and 0.87 for the linear kernel, in both packages. So there is no size of
-#' it that is large: as a rule of thumb compare shares at the same bandwidth,
-#' and take that of the linear kernel for the usual share of variance. Under the
-#' null hypothesis of `groups` samples its mean is (groups - 1)/(N - 1).
+#' [kernel_linear()] are those of `dist()`; of a `dist` object d, on the roots
+#' of its distances. So it is `mmd_test(d^2, groups)` whose `r.squared` is that
+#' of `adonis2(d ~ groups)`. It depends on the bandwidth: for `. ~ Species` in
+#' `iris` it is 0.58 at half the median distance, 0.78 at the median distance,
+#' 0.84 at twice that and 0.87 for the linear kernel, in both packages. So there
+#' is no size of it that is large: as a rule of thumb compare shares at the same
+#' bandwidth, and take that of the linear kernel for the usual share of
+#' variance. Under the null hypothesis of `groups` samples its mean is (groups -
+#' 1)/(N - 1).
 #' @section Cost:
 #' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
 #' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. Of clusters

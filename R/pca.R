@@ -41,7 +41,8 @@
 #' O(nmd) time for m points and O((n + m) ncomp) memory.
 #'
 #' @inheritParams kme
-#' @param x As in [kme()].
+#' @param x As in [kme()]; or distances (`dist`), of which these are the
+#'   principal coordinates, see [gram()].
 #' @param kernel A kernel, such as [kernel_rbf()], but not [kernel_energy()];
 #'   must not be given with a `gram` or a sketch; by default that of `center` if
 #'   that is a fit.
@@ -110,6 +111,7 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
                             center = "kme", covariance = "kme",
                             scale = FALSE) {
   asked <- request(kme_pca_arguments)
+  x <- principal_gram(x)
   sample <- read_sample(x, asked$kernel, default = center_kernel(asked$center),
                         scale = asked$scale)
   centered <- centered_sample(sample, asked$center)

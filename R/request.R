@@ -369,6 +369,7 @@ check_data <- function(x, name = "x") {
   }
   check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
   x <- unclass_matrix(x)
+  if (!grepl("newdata|[$]", name)) warn_symmetric(x, name)
   # Assigning the mode it has would copy it.
   if (!is.double(x)) storage.mode(x) <- "double"
   x
@@ -487,7 +488,7 @@ as_numbers <- function(x, name) {
     shape(as.double(x) / if (inherits(x, "Date")) 1 else 86400)
   } else if (is.logical(x)) {
     x + 0
-  } else if (is.numeric(x) && !inherits(x, c("Surv", "circular"))) {
+  } else if (is.numeric(x) && !inherits(x, c("Surv", "circular", "dist"))) {
     x
   }
 }
@@ -510,6 +511,9 @@ way_to_numbers <- function(x) {
           "differ where censoring does")
   } else if (inherits(x, "circular")) {
     "; cbind(cos(x), sin(x)) makes columns of angles in radians"
+  } else if (inherits(x, "dist")) {
+    paste("; gram() makes kernel values of distances, by their principal",
+          "coordinates, and cmdscale() points")
   } else if (is.ordered(x)) {
     "; as.integer() makes 1, 2, ... of its levels"
   } else if (is.factor(x)) {
@@ -531,12 +535,16 @@ plain_matrix <- function(x, name) {
 }
 
 # A sample that looks like a matrix of kernel values or distances.
-warn_symmetric <- function(x) {
+warn_symmetric <- function(x, name) {
   n <- nrow(x)
   if (n == ncol(x) && n >= 4L && isSymmetric(unname(x))) {
     warn_kernmean(
-      "'x' is a symmetric matrix, taken as ", n, " points in ", n, " columns; ",
-      "as_gram() takes a matrix of kernel values"
+      "'", name, "' is a symmetric matrix, taken as ", n, " points in ", n,
+      " columns; ", if (all(diag(x) == 0)) {
+        "as.dist() says that it holds distances"
+      } else {
+        "as_gram() takes a matrix of kernel values"
+      }
     )
   }
 }

@@ -49,7 +49,6 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
     x <- read_points(x)
     kernel <- kernel_of(x, if (!is.null(kernel)) check_kernel(kernel), default)
     check_definite(kernel)
-    warn_symmetric(x)
     sample <- fit_sample(x, kernel, scale)
   }
   if (!is.null(weights)) {
@@ -528,6 +527,7 @@ check_no_diagonal <- function(diagonal) {
 # What else print() says of it: a line, or NULL.
 sample_note <- function(sample) UseMethod("sample_note")
 sample_note.kernmean_sample <- \(sample) NULL
+sample_note.gram_sample <- \(sample) gram_note(sample$gram)
 
 # "50 points in 4 columns"
 describe_sample <- function(sample) UseMethod("describe_sample")
