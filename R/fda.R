@@ -136,7 +136,7 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
   asked <- request(kme_fda_arguments)
   x <- principal_gram(x)
   bandwidth <- read_bandwidth(asked$bandwidth, x, asked$kernel, "loo")
-  sample <- read_sample(x, asked$kernel, scale = asked$scale)
+  sample <- center_linear(read_sample(x, asked$kernel, scale = asked$scale))
   n <- sample$n
   classes <- check_grouping(grouping, n)
   prior <- check_prior(prior, classes$counts)

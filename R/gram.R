@@ -122,9 +122,9 @@ principal_gram <- function(x) {
   seal_gram(g)
 }
 
-# Of points in the units of a fitted kernel.
-form_gram <- function(x, kernel, raw = NULL) {
-  k <- fold_store(kernel, x)
+# Of points in the units of a fitted kernel, with its origin.
+form_gram <- function(x, kernel, raw = NULL, origin = NULL) {
+  k <- fold_store(kernel, x, NULL, origin)
   if (is_function_kernel(kernel)) {
     k <- check_gram(k, "the matrix of kernel values")
   }

@@ -400,6 +400,14 @@ is_gower <- function(kernel) identical(kernel$family, "gower")
 
 is_linear <- function(kernel) is_poly(kernel, 1L)
 
+# Does another origin add to its values only what centering takes away again?
+is_translated <- function(kernel) {
+  parts <- kernel_parts(kernel)
+  linear <- vapply(parts, is_linear, NA)
+  any(linear) && all(part_times(parts) > 0) &&
+    all(linear | vapply(parts, has_unit_diagonal, NA))
+}
+
 is_definite <- function(kernel) !identical(kernel$family, "energy")
 
 # Has every value the same sign?

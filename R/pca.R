@@ -65,7 +65,8 @@
 #'   computed; number of positive \eqn{\gamma_j}{gamma_j}, `NA` where fewer were
 #'   computed}
 #' \item{mean, at, norm2}{the kernel mean, a fit of [kme()]; its values at the n
-#'   points, its squared norm}
+#'   points, its squared norm (for [kernel_linear()], whose components do not
+#'   depend on the origin, with the origin at the mean of the columns)}
 #' \item{shrinkage}{`NULL` for `covariance = "kme"`; else a list with `lambda`,
 #'   `alpha`, `weights`, `select`, `score`, `minimum`, `reference`, `border` as
 #'   of [kme()]}
