@@ -20,7 +20,7 @@ centered_sample <- function(sample, center) {
     at <- mean$fitted
   }
   norm2 <- mean$norm2
-  if (is_average(center) && is.null(sample$weights)) {
+  if (is_average(center)) {
     sample <- center_linear(sample)
     if (!is.null(sample$origin)) {
       work <- sample

@@ -273,12 +273,12 @@ fit_lines.gram <- function(x, digits) {
 # Lines on what a gram was made of, where that is not seen in its kernel.
 gram_note <- function(g) {
   c(if (!is.null(g$coordinates)) "principal coordinates of distances",
-    if (!is.null(g$repair)) paste0(
+    if (!is.null(g$repair)) strwrap(paste0(
       "repair = \"", g$repair$type, "\": ",
       count_of(g$repair$negative, "negative eigenvalue"), ", down to ",
       format_number(g$repair$least), "; the matrix changed by ",
       format_number(100 * g$repair$change, 2L), "%"
-    ))
+    ), 81L, exdent = 2L))
 }
 
 fit_facts.gram <- \(x) c(list(nobs = nrow(x$K)), kernel_columns(x$kernel))
