@@ -7,7 +7,7 @@
 /* The exact median of all pairwise distances, selected over a fold. */
 
 typedef struct {
-  double all;      /* of the n(n-1)/2 distances (mean of the two middle ones) */
+  double median;   /* of the n(n-1)/2 distances (mean of the two middle ones) */
   double positive; /* of those > 0, 0 if there are none; like the other where that is not 0 */
 } km_median;
 
