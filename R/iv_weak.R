@@ -33,7 +33,10 @@ control_frame <- function(controls, n, names = "controls") {
     stop_input("'controls' must be columns, or come with a model by formula; ",
                "model.matrix() makes columns of a formula")
   }
-  frame <- as.data.frame(controls)
+  frame <- tryCatch(as.data.frame(controls), error = \(e) {
+    stop_input("'controls' must be columns, not ", describe(controls),
+               way_to_numbers(controls))
+  })
   if (is.null(dim(controls))) names(frame) <- names
   characters <- vapply(frame, is.character, NA)
   frame[characters] <- lapply(frame[characters], factor)

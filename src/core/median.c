@@ -14,9 +14,9 @@
  * are ordered as their bits are) and keeps the values while there is room. If all found room, the
  * middle is selected among them; else the table shows a bracket 1/BINS as wide for the next pass.
  * One pass up to some 10^7 pairs, two beyond that, at most six (the bits of a double over those of
- * BINS) whatever the ties. Where the middle is 0 a pass counts the positive distances, and the search
- * begins again for the middle of these. Cost: per pass 3 d + 5 flops a pair; memory of the walk and (ROOM +
- * BINS) doubles for each worker.
+ * BINS) whatever the ties. Where the middle is 0 a pass counts the positive distances, and the
+ * search begins again for the middle of these. Cost: per pass 3 d + 5 flops a pair; memory of the
+ * walk and (ROOM + BINS) doubles for each worker.
  */
 
 enum {

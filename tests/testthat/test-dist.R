@@ -75,7 +75,7 @@ test_that("distances are not read as one column of numbers", {
     bag_gram(d, id = g), bag_gram(list(d, d)), as_gram(d), rkhs_iv(y, d, y),
     kme_weights(d, treat = y > 0), kme_effect(d, y, y > 0), predict(fit, d),
     predict(kme(y, of), d), gram(d, of), gram(d, scale = TRUE),
-    kme_pca(d, of), gram(d - 5)
+    kme_pca(d, of), gram(d - 5), rkhs_iv(y, y, y, controls = d)
   )) {
     expect_error(eval(call), class = "kernmean_error_input",
                  info = deparse1(call))
