@@ -295,7 +295,7 @@ simulate_null <- function(law, asked, n) {
   check_draw_memory(B)
   one <- \(b) {
     x <- law_draw(law, n)
-    if (!is.null(law$fit)) law <- refit_law(x, asked)
+    if (law$kind == "refit") law <- refit_law(x, asked)
     model_statistic(x, law, asked)$value
   }
   # Threads that meet for small sums, again and again, cost more than they give.
@@ -314,9 +314,8 @@ simulate_null <- function(law, asked, n) {
   draws <- unlist(draws)
   if (law$kind == "draws" && B > 1L && all(draws == draws[1L])) {
     warn_kernmean(
-      "all samples that '", attr(law$draw, "name") %||% "model", "' simulates ",
-      "give the same statistic; a function that sets a seed draws one sample ",
-      "over and over"
+      "all samples that 'model' simulates give the same statistic; a function ",
+      "that sets a seed draws one sample over and over"
     )
   }
   draws
@@ -346,7 +345,7 @@ new_gof <- function(observed, draws, law, asked, label) {
     data.name = paste0(
       label[["x"]], " (n = ", n, ") and ",
       if (free) "all normal distributions" else
-        if (!is.null(law$fit)) "the family that was fitted" else
+        if (law$kind == "refit") "a family fitted anew to each sample" else
           if (nchar(label[["model"]]) <= 60L) label[["model"]] else "the model"
     ),
     lambda = fit$lambda, alpha = fit$alpha,
@@ -373,15 +372,11 @@ fit_request.mmd_gof <- function(x, changes) {
 
 # A model of which it is not known where its parameters come from.
 fit_lines.mmd_gof <- function(x, digits) {
-  law <- x$model
-  append(fit_lines.htest(x, digits), if (!is.null(law$fit)) {
-    "the parameters were fitted anew to each simulated sample"
-  } else if (law$kind == "draws") {
-    strwrap(paste(
-      "no parameter of the model may come from these points: p would be too",
-      "large; fit = and simulate = refit it in each draw"
-    ))
-  }, 5L)
+  lines <- fit_lines.htest(x, digits)
+  append(lines, if (x$model$kind == "draws") strwrap(paste(
+    "no parameter of the model may come from these points: p would be too",
+    "large; fit = and simulate = refit it in each draw"
+  )), length(lines) - 1L)
 }
 
 # --- Models ------------------------------------------------------------------
@@ -389,8 +384,8 @@ fit_lines.mmd_gof <- function(x, digits) {
 #   mixture  mixture (weights, means and covariances, in the units of the user),
 #            columns: the names of the means; roots of the covariances
 #   draws    draw, a function that simulates; sample: what it gave at first,
-#            with the kernel and the units of the test; norm2 of its embedding;
-#            fit: of a family, its parameters for these points
+#            with the kernel and the units of the test; norm2 of its embedding
+#   refit    the same of a family, with the parameters for these points
 #   normal   d; a normal law whose mean and covariance are free
 
 # The model that was given for the points x.
@@ -447,7 +442,7 @@ refit_law <- function(x, asked) {
   simulate <- take(asked$simulate, simulator, "simulate")
   law <- read_law(structure(\(n) simulate(n, fit), name = "simulate"), x, asked,
                   min(most_model_draws, max(500L, 4L * nrow(x))))
-  law$fit <- list(fit)
+  law$kind <- "refit"
   law
 }
 
@@ -504,7 +499,7 @@ law_columns <- function(law, x) {
 
 # n points of the law, in the units of the user.
 law_draw <- function(law, n) {
-  if (law$kind == "draws") {
+  if (!is.null(law$draw)) {
     return(draw_from(law$draw, n, sample_raw(law$sample)))
   }
   if (law$kind == "normal") {
@@ -530,7 +525,7 @@ law_sample <- function(law, x, asked) {
 # The embedding of the law for a kernel and in its units, a part as of
 # embedding_parts().
 law_part <- function(law, kernel) {
-  if (law$kind == "draws") {
+  if (!is.null(law$draw)) {
     n <- law$sample$n
     return(list(sample = law$sample, weights = rep(1 / n, n)))
   }
@@ -593,7 +588,7 @@ picture_misfit <- function(test, n) {
     x <- sample_raw(sample)
     draw <- if (d == 1L) witness_curve else witness_surface
     # As far as most of the model; of one that follows the points no farther.
-    span <- if (test$model$kind == "draws") {
+    span <- if (!is.null(test$model$draw)) {
       unname(apply(sample_raw(test$model$sample), 2L, quantile, c(0.01, 0.99)))
     } else {
       test$model$mixture$means
