@@ -401,19 +401,16 @@ fit_level <- function(level, inner) {
   apart <- level_distances(inner)
   level$rule <- if (nearest) "nearest bags" else "median distance of the bags"
   upper <- apart[upper.tri(apart)]
-  s2 <- stats::median(if (nearest) nearest_distances(apart) / 2 else upper)
-  if (!isTRUE(s2 > 0 & s2 < Inf)) {
-    positive <- upper[upper > 0]
-    s2 <- min(positive, if (!length(positive)) 1)
+  distances <- if (nearest) nearest_distances(apart) / 2
+  if (!any(distances > 0)) distances <- upper
+  kept <- positive_distances(distances)
+  if (!any(upper > 0)) {
     level$rule <- "all bags are equal"
-    if (length(positive)) {
-      level$rule <- "smallest positive distance of the bags"
-      warn_kernmean("the median distance of the ", if (nearest) "nearest ",
-                    "bags is 0 (many are equal); 'bandwidth2' is the ",
-                    level$rule)
-    }
+    kept <- 1
+  } else if (length(kept) < length(distances)) {
+    level$rule <- paste(level$rule, "that differ")
   }
-  level$bandwidth <- sqrt(s2)
+  level$bandwidth <- sqrt(stats::median(kept))
   level
 }
 

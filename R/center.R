@@ -6,6 +6,8 @@
 
 # list(sample, work: the sample with what was formed on the way, n, mean: the
 # fit mu, at: its values m, norm2: |mu|^2). `center` is an estimator or a fit.
+# Of the average a linear kernel has its origin, for m and |mu|^2 too, at the
+# mean of the points, where differences of large numbers lose nothing.
 centered_sample <- function(sample, center) {
   work <- walkable_sample(sample)
   if (inherits(center, "kme")) {
@@ -17,8 +19,17 @@ centered_sample <- function(sample, center) {
     mean$sample <- sample_support(sample)
     at <- mean$fitted
   }
+  norm2 <- mean$norm2
+  if (is_average(center)) {
+    sample <- center_linear(sample)
+    if (!is.null(sample$origin)) {
+      work <- sample
+      at <- sample_rows(sample) / sample$n
+      norm2 <- mean.default(at)
+    }
+  }
   list(sample = sample, work = work, n = sample$n, mean = mean, at = at,
-       norm2 = mean$norm2)
+       norm2 = norm2)
 }
 
 # `center` of a door: a fit, or what read_estimator() takes.

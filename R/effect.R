@@ -69,8 +69,8 @@
 #' @inheritSection kme_weights Cost
 #'
 #' @param x Covariates: a numeric matrix or a data frame (factors become 0 and
-#'   1); a formula, `outcome ~ treatment`, with the covariates as the second; or
-#'   a fit of [rkhs_iv()].
+#'   1, ordered ones the places of their levels); a formula, `outcome ~
+#'   treatment`, with the covariates as the second; or a fit of [rkhs_iv()].
 #' @param covariates A formula of the covariates, `~ x1 + x2`.
 #' @param y The outcome, numeric.
 #' @param treat The treatment: a factor, characters, logicals or two numbers, or
@@ -274,7 +274,7 @@ arm_ridge <- function(values, at, name) {
 
 read_effect_outcome <- function(y, n) {
   if (is.logical(y)) y <- y + 0
-  if (is_nominal(y) || is.character(y)) {
+  if (has_levels(y) || is.character(y)) {
     stop_input("'y' must be numeric, not ", describe(y), "; give 0/1 for a ",
                "binary outcome")
   }

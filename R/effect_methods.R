@@ -75,7 +75,10 @@ effect_rows <- function(x) {
     rows_of(x$n),
     if (is.factor(treat)) paste(tabulate(treat), "with", levels(treat)),
     if (!is.null(x$cluster)) count_of(length(unique(x$cluster)), "cluster"),
-    if (!is.null(x$covs)) count_of(ncol(x$covs), "covariate")
+    if (!is.null(x$covs)) {
+      c(count_of(ncol(x$covs), "covariate"),
+        describe_factors(frame_levels(x$covs)))
+    }
   )), 80L, exdent = 2L)
 }
 

@@ -52,8 +52,8 @@
 #'
 #' @inheritParams kme
 #' @param x Points in rows: a numeric matrix, a data frame (factors among its
-#'   columns: [kernel_gower()]) or a vector; a [gram()]; or a [kme_sketch()]
-#'   with groups.
+#'   columns: [kernel_gower()]) or a vector; a [gram()], or distances (`dist`),
+#'   of which it makes one; or a [kme_sketch()] with groups.
 #' @param grouping The class of each point, a factor or a vector; two classes or
 #'   more of two points or more.
 #' @param kernel A kernel, positive definite; not with a `gram`.
@@ -134,8 +134,9 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
                             scale = FALSE, prior = NULL,
                             progress = interactive()) {
   asked <- request(kme_fda_arguments)
+  x <- principal_gram(x)
   bandwidth <- read_bandwidth(asked$bandwidth, x, asked$kernel, "loo")
-  sample <- read_sample(x, asked$kernel, scale = asked$scale)
+  sample <- center_linear(read_sample(x, asked$kernel, scale = asked$scale))
   n <- sample$n
   classes <- check_grouping(grouping, n)
   prior <- check_prior(prior, classes$counts)

@@ -115,7 +115,9 @@ term_value <- function(part, home, rows = NULL) {
   levels <- NULL
   if (is.data.frame(value) || length(bound)) {
     value <- bind_columns(unclass(value), names(value), unit_names(value))
-    levels <- lapply(value, levels)
+    levels <- lapply(value, \(x) if (is.factor(x)) {
+      structure(levels(x), ordered = is.ordered(x))
+    })
     value <- data.matrix(value)
   } else if (inherits(value, "POSIXlt")) {
     value <- as.POSIXct(value)
@@ -133,8 +135,9 @@ kept_as <- \(call) paste(".value of", deparse1(call))
 decode_levels <- function(x, levels) {
   x <- as.data.frame(x)
   of <- lengths(levels) > 0L
-  x[of] <- Map(\(codes, levels) factor(levels[codes], levels), x[of],
-               levels[of])
+  x[of] <- Map(\(codes, levels) {
+    factor(levels[codes], levels, ordered = attr(levels, "ordered"))
+  }, x[of], levels[of])
   x
 }
 
@@ -433,7 +436,7 @@ bind_columns <- function(terms, names, rows = NULL, sep = ".") {
       return(as.list(as.data.frame(term)))
     }
     term <- as_factors(plain_term(term), name)
-    if (!is_nominal(term)) term <- read_column(term, name, "formula", TRUE)
+    if (!has_levels(term)) term <- read_column(term, name, "formula", TRUE)
     if (is.null(dim(term))) {
       if (is.numeric(term)) term <- as.double(term)
       return(stats::setNames(list(term), name))

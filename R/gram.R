@@ -15,8 +15,20 @@
 #' be changed. `as.matrix()` gives the matrix, `[` a part of it, `summary()` its
 #' eigenvalues.
 #'
+#' @section Distances:
+#' Of distances `d`, a `dist` object, `gram(d)` is the matrix of the inner
+#' products of their principal coordinates (multidimensional scaling),
+#' \eqn{-HD^2H/2}{-H D^2 H/2} with \eqn{H = I - ee'/n}{H = I - e e'/n}, so that
+#' the scores of `kme_pca(d)` are those of [stats::cmdscale()] up to signs.
+#' Distances that are not Euclidean, as Bray and Curtis's, have negative
+#' eigenvalues, in whose place 0 is put (`repair = "clip"`, and the print says
+#' so). [kme_pca()] and [kme_fda()] take `d` itself, others `gram(d)`; new
+#' points have no place there. Tests take `d` itself with the kernel
+#' \eqn{-D_{ij}}{-D_ij} of the energy statistics, see [mmd_test()].
+#'
 #' @param x Points in rows: a numeric matrix, a data frame (factors among its
-#'   columns: [kernel_gower()]) or a vector (one column).
+#'   columns: [kernel_gower()]) or a vector (one column); or distances, see
+#'   below.
 #' @param kernel A kernel, such as [kernel_rbf()].
 #' @param scale The units of the columns, see [units].
 #' @param K A symmetric positive semi-definite matrix of kernel values; its row
@@ -62,8 +74,14 @@
 #' @export
 gram <- function(x, kernel = kernel_rbf(), ..., scale = FALSE) {
   asked <- request(gram_arguments)
+  if (inherits(x, "dist")) {
+    if (!is.null(asked$kernel) || asks_scale(asked$scale)) {
+      stop_input("'kernel' and 'scale' must not be given for distances, whose ",
+                 "points are not known")
+    }
+    return(principal_gram(x))
+  }
   x <- read_points(x)
-  warn_symmetric(x)
   units <- fit_units(kernel_of(x, asked$kernel), x, asked$scale)
   seal_gram(form_gram(units$x, units$kernel, units$raw))
 }
@@ -72,9 +90,41 @@ gram_arguments <- door_table("gram", x = anything,
                              kernel = unless_given(a_kernel),
                              scale = unless_given(a_scale))
 
-# Of points in the units of a fitted kernel.
-form_gram <- function(x, kernel, raw = NULL) {
-  k <- fold_store(kernel, x)
+# The matrix of distances of a dist object.
+read_distances <- function(x, name = "x") {
+  n <- attr(x, "Size")
+  if (!is.numeric(x) || length(n) != 1L || length(x) != n * (n - 1) / 2) {
+    stop_input("'", name, "' must be a dist object with a distance for each ",
+               "pair of points, not ", length(x), " values")
+  }
+  check_finite(x, name)
+  if (any(x < 0)) {
+    stop_input("'", name, "' must hold distances, none negative, not ",
+               sum(x < 0), " negative ones")
+  }
+  check_memory(n, n, "use fewer points", copies = 3)
+  unname(as.matrix(x))
+}
+
+# The gram of the principal coordinates of distances; anything else as it is.
+principal_gram <- function(x) {
+  if (!inherits(x, "dist")) {
+    return(x)
+  }
+  k <- center_matrix(-read_distances(x)^2 / 2)$k
+  fixed <- repair_gram(k, "clip")
+  if (!is.null(attr(x, "Labels"))) {
+    dimnames(fixed$k) <- rep(list(attr(x, "Labels")), 2L)
+  }
+  g <- new_gram(fixed$k)
+  g$repair <- fixed$repair
+  g$coordinates <- TRUE
+  seal_gram(g)
+}
+
+# Of points in the units of a fitted kernel, with its origin.
+form_gram <- function(x, kernel, raw = NULL, origin = NULL) {
+  k <- fold_store(kernel, x, NULL, origin)
   if (is_function_kernel(kernel)) {
     k <- check_gram(k, "the matrix of kernel values")
   }
@@ -92,15 +142,16 @@ as_gram <- function(K, ..., repair = NULL) {
   }
   K <- plain_matrix(K, "K")
   if (!is.matrix(K) || !is.numeric(K) || nrow(K) != ncol(K) || nrow(K) < 1L) {
-    stop_input("'K' must be a square numeric matrix, not ", describe(K))
+    stop_input("'K' must be a square numeric matrix, not ", describe(K),
+               way_to_numbers(K))
   }
   check_finite(K, "K")
   K <- unclass_matrix(K)
   storage.mode(K) <- "double"
   if (max(abs(K)) > 0 && all(diag(K) == 0) && min(K) == 0) {
     stop_input("'K' must hold kernel values and looks like distances D, with ",
-               "0 on its diagonal; as.dist(D) is read as these, and ",
-               "exp(-D^2/(2 s^2)) makes kernel values of them")
+               "0 on its diagonal; gram(as.dist(D)) has their principal ",
+               "coordinates, and exp(-D^2/(2 s^2)) makes kernel values, too")
   }
   if (is.null(repair)) {
     hint <- "; repair = \"clip\" or \"shift\" makes it so"
@@ -121,7 +172,7 @@ repair_gram <- function(k, type) {
   check_memory(n, n, "use fewer rows", copies = 3)
   pairs <- .Call(C_r_eigen, k, n)
   values <- pairs$values
-  low <- which(values < -n * .Machine$double.eps * max(abs(values)))
+  low <- which(values < -rounding_of(n, max(abs(values))))
   if (!length(low)) {
     return(list(k = k))
   }
@@ -150,8 +201,8 @@ new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
 # saving.
 seal_gram <- function(g) {
   g$id <- new_identity()
-  for (field in intersect(c("K", "kernel", "x", "raw", "id", "repair"),
-                           names(g))) {
+  for (field in intersect(c("K", "kernel", "x", "raw", "id", "repair",
+                            "coordinates"), names(g))) {
     lockBinding(field, g)
   }
   g
@@ -216,13 +267,21 @@ fit_lines.gram <- function(x, digits) {
       "centered and shrunk: intensity = ", format_number(x$intensity),
       ", p = ", format_number(x$p)
     ),
-    if (!is.null(x$repair)) paste0(
-      "repair = \"", x$repair$type, "\": ",
-      count_of(x$repair$negative, "negative eigenvalue"), ", down to ",
-      format_number(x$repair$least), "; the matrix changed by ",
-      format_number(100 * x$repair$change, 2L), "%"
-    ))
+    gram_note(x))
 }
+
+# Lines on what a gram was made of, where that is not seen in its kernel.
+gram_note <- function(g) {
+  c(if (!is.null(g$coordinates)) "principal coordinates of distances",
+    if (!is.null(g$repair)) strwrap(paste0(
+      "repair = \"", g$repair$type, "\": ",
+      count_of(g$repair$negative, "negative eigenvalue"), ", down to ",
+      format_number(g$repair$least), "; the matrix changed by ",
+      format_number(100 * g$repair$change, 2L), "%"
+    ), 81L, exdent = 2L))
+}
+
+fit_facts.gram <- \(x) c(list(nobs = nrow(x$K)), kernel_columns(x$kernel))
 
 fit_summary.gram <- function(x) {
   values <- spectrum(x, "values")$values
@@ -388,6 +447,11 @@ fix_signs <- function(v, by = v) {
 # n points of the sample, m x n, made as those off the diagonal of the matrix.
 check_kernel_values <- function(newdata, g) {
   n <- nrow(g$K)
+  if (!is.null(g$coordinates)) {
+    stop_input("'newdata' must be missing for a fit on distances: where new ",
+               "points are among the principal coordinates is not known; ",
+               "cmdscale() makes points, which have new ones")
+  }
   values <- check_data(newdata, "newdata")
   if (ncol(values) != n) {
     stop_input(

@@ -90,8 +90,8 @@
 #'   [kme_sketch()] of two.
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()]. For a list, `kernel_x`
 #'   is one kernel for all or a list of kernels. Factors have the kernel 1 for
-#'   equal values, 0 for others; numbers and factors in one variable have
-#'   [kernel_gower()].
+#'   equal values, 0 for others; ordered factors, and numbers and factors in one
+#'   variable, have [kernel_gower()].
 #' @param estimator A name or an object, see [est_kme()].
 #' @param ... Must be empty; in the other methods, arguments of the default
 #'   method.

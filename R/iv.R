@@ -132,8 +132,9 @@ iv_settings <- door_table(
 #' two-stage least squares to the digits of a print (with controls, and so by
 #' method "weak", where `correct = 0`).
 #'
-#' Factors have the kernel that is 1 for equal levels and 0 for others; beside
-#' other columns [kernel_gower()], whatever `kernel` is for all. Controls that
+#' Factors have the kernel that is 1 for equal levels and 0 for others; ordered
+#' factors, and factors beside other columns, [kernel_gower()], whatever
+#' `kernel` is for all. Controls that
 #' are additive and linear are `controls`.
 #'
 #' @section Weak instruments and inference:
@@ -252,10 +253,11 @@ iv_settings <- door_table(
 #'   that is not penalized (as 1e6 times tr K/n), `NULL` by the strength of the
 #'   instruments. Factors among numeric columns count by their indicators.
 #' @param controls Exogenous controls that enter g linearly and are instruments
-#'   of themselves: a vector, matrix or data frame, factors as dummies; in the
-#'   formula method a one-sided formula, `~ age + region`. They are partialled
-#'   out, with the constant; columns that are constant, or made by others, are
-#'   left out, with a warning of class `kernmean_warning_controls`.
+#'   of themselves: a vector, matrix or data frame, factors as dummies (ordered
+#'   ones too, for any function of their levels); in the formula method a
+#'   one-sided formula, `~ age + region`. They are partialled out, with the
+#'   constant; columns that are constant, or made by others, are left out, with
+#'   a warning of class `kernmean_warning_controls`.
 #' @param clusters The cluster of each row, or a variable of `data` (`id`,
 #'   `"id"` or `~ id`): they stay together in folds, the correction takes away
 #'   what each predicts of itself, and errors are of their sums.

@@ -39,7 +39,10 @@ control_frame <- function(controls, n) {
     stop_input("'controls' must be columns, or come with a model by formula; ",
                "model.matrix() makes columns of a formula")
   }
-  frame <- as.data.frame(controls)
+  frame <- tryCatch(as.data.frame(controls), error = \(e) {
+    stop_input("'controls' must be columns, not ", describe(controls),
+               way_to_numbers(controls))
+  })
   if (is.null(dim(controls))) names(frame) <- "controls"
   if (nrow(frame) != n) {
     stop_input("'controls' must have one row for each of the ", n,

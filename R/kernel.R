@@ -30,8 +30,9 @@
 #' the median of the L1 distances). Up to 20,000 points the median is exact,
 #' found in memory O(n) by counting over a few passes; above, it is the median
 #' of \eqn{10^6} pairs drawn at random with replacement by R's generator, and
-#' `print()` says so. If the median is zero, the smallest positive distance is
-#' taken, with a warning; if all points are equal, 1, without one.
+#' `print()` says so. If the median is zero, as of columns that are zero more
+#' often than not, it is the median of the positive distances, and the print
+#' says that; if all points are equal, 1.
 #'
 #' The exponential is accurate to 2 units in the last place.
 #'
@@ -157,7 +158,8 @@ kernel_function <- function(f, ...) {
 #' Kernel of numeric columns and factors
 #'
 #' Gower's distance as a kernel: each column counts by how far apart its values
-#' are on average, a factor by equal or different levels.
+#' are on average, a factor by equal or different levels, an ordered factor by
+#' the places of its levels.
 #'
 #' \deqn{k(x, y) = \exp(-D(x, y)/\theta), \quad D(x, y) = \sum_j |x_j - y_j|/a_j
 #'   + \sum_f 1\{x_f \ne y_f\}/a_f}{k(x, y) = exp(-D(x, y)/theta), D(x, y) =
@@ -165,21 +167,23 @@ kernel_function <- function(f, ...) {
 #'   that column's own distance over all pairs of different points: Gini's mean
 #'   difference of numbers, the share of pairs with different levels. A column
 #'   that does not vary is left out. So neither units nor the names of levels
-#'   matter. `"median"` is the median of D over pairs, their mean where that is
-#'   0.
+#' matter. `"median"` is the median of D over pairs, that of the positive ones
+#' where it is 0.
 #'
 #' The kernel is positive definite and characteristic: a product of one for each
 #' column. It is the default wherever factors are among the columns, as in
 #' `kme(~ number + factor, data)`, `mmd_test(cbind(number, factor) ~ group,
 #' data)` or `hsic_test(y ~ number + factor, data)`; other kernels are refused
-#' there, and so is `scale`. Ordered factors have levels as others do;
-#' `as.integer()` takes their places as numbers. Logical values count alike as
-#' numbers and as levels. Missing values are an error; with a formula `na.action
-#' = na.omit` drops their rows.
+#' there, and so is `scale`. An ordered factor is a numeric column of 1, 2, ...,
+#' the places of its levels (those that no row has count, too), as in
+#' `cluster::daisy()`. The print names the factors of both kinds. Logical values
+#' count alike as numbers and as levels. Missing values are an error; with a
+#' formula `na.action = na.omit` drops their rows.
 #'
 #' New data are read by the names of the columns, factors by their levels, of
 #' which characters do. A level that the fit has not seen is different from all
-#' that it has; several are one level more. `fit$kernel` keeps the means a of
+#' that it has; several are one level more. In an ordered factor it has no place
+#' and is an error. `fit$kernel` keeps the means a of
 #' the sample (for tests of the pooled one) and the levels.
 #'
 #' @section Interactions: Being characteristic the kernel sees every difference
@@ -396,6 +400,14 @@ is_gower <- function(kernel) identical(kernel$family, "gower")
 
 is_linear <- function(kernel) is_poly(kernel, 1L)
 
+# Does another origin add to its values only what centering takes away again?
+is_translated <- function(kernel) {
+  parts <- kernel_parts(kernel)
+  linear <- vapply(parts, is_linear, NA)
+  any(linear) && all(part_times(parts) > 0) &&
+    all(linear | vapply(parts, has_unit_diagonal, NA))
+}
+
 is_definite <- function(kernel) !identical(kernel$family, "energy")
 
 # Has every value the same sign?
@@ -426,7 +438,8 @@ check_definite <- function(kernel) {
     stop_input(
       "'kernel' must be positive definite; the energy kernel is for tests of ",
       "plain kernel means only", if (endsWith(kernel$title, "given")) {
-        ": distances have no filter and no other estimators"
+        paste0(": distances have no filter and no other estimators; gram() ",
+               "makes kernel values of them, by their principal coordinates")
       }
     )
   }
@@ -461,12 +474,24 @@ print.kernmean_kernel <- function(x, ...) {
   invisible(x)
 }
 
-# What print methods show of a kernel, in lines of 80 columns; nothing of NULL.
+# What print methods show of a kernel, and of the factors that it takes, in
+# lines of 80 columns; nothing of NULL.
 kernel_lines <- function(kernel, label = NULL) {
   if (!is.null(kernel)) {
-    strwrap(paste(c(label, format_kernel(kernel)), collapse = ": "), 81L,
-            exdent = 2L)
+    strwrap(c(paste(c(label, format_kernel(kernel)), collapse = ": "),
+              describe_factors(kernel$scaling)), 81L, exdent = 2L)
   }
+}
+
+# "factors: a (3 levels); ordered: b (5 levels)", of lists of levels by column.
+describe_factors <- function(scaling) {
+  named <- \(levels, word) if (length(levels)) {
+    paste0(word, shorten(paste0(names(levels), " (", lengths(levels),
+                                " levels)"), 8L))
+  }
+  words <- c(named(scaling$levels, "factors: "),
+             named(scaling$places, "ordered: "))
+  if (length(words)) paste(words, collapse = "; ")
 }
 
 # "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized";
@@ -584,8 +609,10 @@ check_scaled_kernel <- function(kernel, x, scale, name) {
   }
   d <- length(scaling$center)
   nominal <- if (is.data.frame(x)) unname(vapply(x, is_nominal, NA))
+  ordered <- if (is.data.frame(x)) names(Filter(is.ordered, x))
   if (ncol(x) != d || differ_in_names(scaling$columns, colnames(x)) ||
-        !identical(nominal, unname(scaling$nominal))) {
+        !identical(nominal, unname(scaling$nominal)) ||
+        !identical(ordered, names(scaling$places))) {
     stop_input("'", name, "' must have the ", count_of(d, "column"),
                " that the kernel was scaled for, in their order and with its ",
                "factors: ", shorten(scaling$columns))
@@ -641,7 +668,7 @@ median_bandwidth <- function(kernel, x, name = "x") {
   source <- native_source(new_kernel(if (l1) "l1dist" else "sqdist", "", unit),
                           x)
   exact <- nrow(x) <= most_points_for_exact_median
-  # The median, and the smallest positive distance.
+  # The median of all distances, and that of the positive ones.
   distances <- if (exact) {
     .Call(C_r_kernel_median, source)
   } else {
@@ -652,24 +679,23 @@ median_bandwidth <- function(kernel, x, name = "x") {
     stop_kernmean("numeric", "distances overflow; rescale the columns of '",
                   name, "'")
   }
-  if (distances[1L] > 0) {
-    kernel$bandwidth <- distances[1L]
-    kernel$rule <- paste0("the median distance", if (!exact) {
-      paste(" of", format_count(median_pairs), "random pairs")
-    })
-  } else if (distances[2L] > 0 && is_gower(kernel)) {
-    kernel$bandwidth <- sum(apply(x, 2L, column_distance))
-    kernel$rule <- "the mean distance"
-  } else if (distances[2L] > 0) {
+  if (distances[2L] > 0) {
     kernel$bandwidth <- distances[2L]
-    kernel$rule <- "the smallest positive distance"
-    warn_kernmean(
-      "the median distance of the points of '", name, "' is 0 (many are ",
-      "equal); the bandwidth is the smallest positive distance, ",
-      format_number(distances[2L]), kind = "equal"
-    )
+    kernel$rule <- paste0(if (distances[1L] > 0) "the median distance" else
+      "the median of the positive distances", if (!exact) {
+        paste(" of", format_count(median_pairs), "random pairs")
+      })
   }
   kernel
+}
+
+# Distances as the rules of bandwidths take them: without zeros where these are
+# more than half, and 1 where there is nothing else.
+positive_distances <- function(distances) {
+  if (isTRUE(stats::median(distances) == 0)) {
+    distances <- distances[distances > 0]
+  }
+  if (length(distances)) distances else 1
 }
 
 # The size of the data's spread, in which no squared distance over- or

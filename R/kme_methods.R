@@ -90,8 +90,8 @@ describe_mean <- function(object, digits) {
     tolower(substr(title, 1L, 1L)), substring(title, 2L),
     if ("lambda" %in% names(object$estimator)) {
       paste0(", lambda = ", format(object$lambda, digits = digits))
-    } else if (!is.null(object$h)) {
-      paste0(", h = ", format(object$h, digits = digits), ", c = ",
+    } else if (!is.null(object[["h"]])) {
+      paste0(", h = ", format(object[["h"]], digits = digits), ", c = ",
              format(object$c, digits = digits))
     },
     guard_words(object$guard)
@@ -176,8 +176,8 @@ fit_facts.kme <- function(x) {
     nobs = x$n, estimator = if (is.null(x$sample$weights)) x$estimator$name else
       NA_character_,
     select = one_word(x$select), lambda = x$lambda, alpha = x$alpha,
-    noise = x$noise, h = x$h, c = x$c, folds = x$folds, score = x$minimum,
-    reference = x$reference, border = isTRUE(x$border),
+    noise = x$noise, h = x[["h"]], c = x[["c"]], folds = x$folds,
+    score = x$minimum, reference = x$reference, border = isTRUE(x$border),
     guard = x$guard$share, saved = x$guard$saved, norm2 = x$norm2
   ), kernel_columns(x$kernel))
 }

@@ -182,6 +182,7 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
   variable <- read_variable(as_factors(x, name), options$kernel, name, "kernel",
                             options$scale)
   sample <- variable$sample
+  check_definite(sample$kernel)
   n <- sample$n
   if (is_factor_variable(variable)) {
     if (is.data.frame(x)) variable$column <- names(x)

@@ -88,13 +88,15 @@
 #' `r.squared` is the \eqn{R^2}{R^2} of `vegan::adonis2(D ~ group)` on the
 #' distances of the kernel, \eqn{D_{ij}^2 = k(x_i, x_i) + k(x_j, x_j) - 2 k(x_i,
 #' x_j)}{D_ij^2 = k(x_i, x_i) + k(x_j, x_j) - 2 k(x_i, x_j)}, which for
-#' [kernel_linear()] are those of `dist()`; of a `dist` object, on the roots of
-#' its distances. It depends on the bandwidth: for `. ~ Species` in `iris` it is
-#' 0.58 at half the median distance, 0.78 at the median distance, 0.84 at twice
-#' that and 0.87 for the linear kernel, in both packages. So there is no size of
-#' it that is large: as a rule of thumb compare shares at the same bandwidth,
-#' and take that of the linear kernel for the usual share of variance. Under the
-#' null hypothesis of `groups` samples its mean is (groups - 1)/(N - 1).
+#' [kernel_linear()] are those of `dist()`; of a `dist` object d, on the roots
+#' of its distances. So it is `mmd_test(d^2, groups)` whose `r.squared` is that
+#' of `adonis2(d ~ groups)`. It depends on the bandwidth: for `. ~ Species` in
+#' `iris` it is 0.58 at half the median distance, 0.78 at the median distance,
+#' 0.84 at twice that and 0.87 for the linear kernel, in both packages. So there
+#' is no size of it that is large: as a rule of thumb compare shares at the same
+#' bandwidth, and take that of the linear kernel for the usual share of
+#' variance. Under the null hypothesis of `groups` samples its mean is (groups -
+#' 1)/(N - 1).
 #' @section Cost:
 #' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
 #' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. Of clusters
@@ -469,9 +471,9 @@ fuse_bandwidths <- function(x) {
   if (nrow(x) > fuse_most_points) {
     x <- take_rows(x, sample.int(nrow(x), fuse_most_points))
   }
-  ends <- quantile(stats::dist(x), c(0.05, 0.95), names = FALSE)
+  ends <- quantile(positive_distances(stats::dist(x)), c(0.05, 0.95),
+                   names = FALSE)
   check_result(ends, "a distance")
-  if (ends[2L] == 0) ends[2L] <- 1
   if (ends[1L] == 0) ends[1L] <- ends[2L] / 100
   seq(ends[1L] / 2, 2 * ends[2L], length.out = 10L)
 }

@@ -343,8 +343,8 @@ anova_view <- function(sample) {
   nominal <- sample$kernel$scaling$nominal
   check_memory(sample$n, sample$n, "use fewer points", copies = 5)
   blocks <- c(if (!all(nominal)) {
-    list(suppressWarnings(fit_sample(as.matrix(frame[!nominal]), kernel_rbf(),
-                                     TRUE)))
+    numbers <- place_levels(frame, sample$kernel$scaling$places)[!nominal]
+    list(suppressWarnings(fit_sample(as.matrix(numbers), kernel_rbf(), TRUE)))
   }, lapply(frame[nominal], \(x) read_factor(x, "x")$sample))
   gram_sample(new_gram(Reduce(`*`, lapply(blocks, \(block) {
     centered <- centered_values(block, 4)
@@ -369,7 +369,7 @@ centered_view <- function(sample, blocks) {
     if (!is.null(kernel$bandwidth)) {
       usual <- \(x) {
         kernel$bandwidth <- "median"
-        without_warning("equal", fit_kernel(kernel, x))$bandwidth
+        fit_kernel(kernel, x)$bandwidth
       }
       kernel$bandwidth <- kernel$bandwidth * usual(r) / usual(sample$x)
     }
@@ -381,9 +381,7 @@ centered_view <- function(sample, blocks) {
   square <- outer(diag(g), diag(g), `+`) - 2 * g
   square[square <= rounding_of(sample$n, max(abs(k)))] <- 0
   # As of points.
-  pairs <- square[lower.tri(square)]
-  usual <- c(stats::median(pairs), sort(pairs[pairs > 0])[1L], 1)
-  usual <- usual[which(usual > 0)[1L]]
+  usual <- stats::median(positive_distances(square[lower.tri(square)]))
   gram_sample(new_gram(exp(-square / (2 * usual)), kernel_rbf(sqrt(usual))))
 }
 

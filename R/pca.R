@@ -41,7 +41,8 @@
 #' O(nmd) time for m points and O((n + m) ncomp) memory.
 #'
 #' @inheritParams kme
-#' @param x As in [kme()].
+#' @param x As in [kme()]; or distances (`dist`), of which these are the
+#'   principal coordinates, see [gram()].
 #' @param kernel A kernel, such as [kernel_rbf()], but not [kernel_energy()];
 #'   must not be given with a `gram` or a sketch; by default that of `center` if
 #'   that is a fit.
@@ -64,7 +65,8 @@
 #'   computed; number of positive \eqn{\gamma_j}{gamma_j}, `NA` where fewer were
 #'   computed}
 #' \item{mean, at, norm2}{the kernel mean, a fit of [kme()]; its values at the n
-#'   points, its squared norm}
+#'   points, its squared norm (for [kernel_linear()], whose components do not
+#'   depend on the origin, with the origin at the mean of the columns)}
 #' \item{shrinkage}{`NULL` for `covariance = "kme"`; else a list with `lambda`,
 #'   `alpha`, `weights`, `select`, `score`, `minimum`, `reference`, `border` as
 #'   of [kme()]}
@@ -110,6 +112,7 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
                             center = "kme", covariance = "kme",
                             scale = FALSE) {
   asked <- request(kme_pca_arguments)
+  x <- principal_gram(x)
   sample <- read_sample(x, asked$kernel, default = center_kernel(asked$center),
                         scale = asked$scale)
   centered <- centered_sample(sample, asked$center)

@@ -392,12 +392,17 @@ check_data <- function(x, name = "x") {
   }
   check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
   x <- unclass_matrix(x)
+  if (!grepl("newdata|[$]", name)) warn_symmetric(x, name)
   # Assigning the mode it has would copy it.
   if (!is.double(x)) storage.mode(x) <- "double"
   x
 }
 
-is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
+has_levels <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
+
+# Do its levels count as equal or different? Those of an ordered factor count by
+# their places.
+is_nominal <- function(x) has_levels(x) && !is.ordered(x)
 
 check_no_na <- function(x, name, hint = na_hint) {
   if (anyNA(x)) {
@@ -408,7 +413,7 @@ check_no_na <- function(x, name, hint = na_hint) {
 
 # Levels of a factor, seen before or not.
 check_levels <- function(z, label, name = "newdata") {
-  if (!(is_nominal(z) || is.character(z)) || !is.null(dim(z))) {
+  if (!(has_levels(z) || is.character(z)) || !is.null(dim(z))) {
     stop_input("'", name, "' must hold a factor for '", label, "', not ",
                describe(z))
   }
@@ -451,6 +456,7 @@ put_columns <- function(x, at, columns) {
 # Points: a numeric matrix, or of data with factors among its columns a data
 # frame of numbers and factors.
 read_points <- function(x, name = "x") {
+  if (is.ordered(x)) x <- data.frame(x)
   if (is.data.frame(x)) x <- as_factors(x)
   mixed <- is.data.frame(x) && any(vapply(x, is.factor, NA))
   if (mixed) read_mixed(x, name) else check_data(x, name)
@@ -458,14 +464,17 @@ read_points <- function(x, name = "x") {
 
 # like: a data frame of such points whose columns those of x are to be.
 read_mixed <- function(x, name, like = x) {
+  if (is.null(dim(x)) && length(like) == 1L) {
+    x <- stats::setNames(data.frame(x), names(like))
+  }
   if (!is.data.frame(x) || ncol(x) != ncol(like)) {
     stop_input("'", name, "' must be a data frame with the columns ",
                shorten(names(like)), ", not ", describe(x))
   }
   x <- as.data.frame(x)
   if (!nrow(x)) stop_input("'", name, "' must have at least one row")
-  nominal <- vapply(like, is_nominal, NA)
-  for (j in which(nominal)) {
+  leveled <- vapply(like, has_levels, NA)
+  for (j in which(leveled)) {
     column <- names(like)[j]
     z <- x[[j]]
     check_levels(z, column, name)
@@ -475,10 +484,35 @@ read_mixed <- function(x, name, like = x) {
                  shorten(levels(as_factor(like[[j]]))), ", not ", new[1L],
                  read_alike(column))
     }
-    x[[j]] <- if (is.logical(z)) z else factor(as_factor(z), ordered = FALSE)
+    x[[j]] <- if (is.ordered(like[[j]])) {
+      factor(seen_levels(z, levels(like[[j]]), column, name),
+             levels(like[[j]]), ordered = TRUE)
+    } else if (is.logical(z)) z else factor(as_factor(z), ordered = FALSE)
   }
-  if (!all(nominal)) {
-    x <- put_columns(x, !nominal, as.data.frame(check_data(x[!nominal], name)))
+  if (!all(leveled)) {
+    x <- put_columns(x, !leveled, as.data.frame(check_data(x[!leveled], name)))
+  }
+  x
+}
+
+# Values as a factor of the levels that a fit has seen.
+seen_levels <- function(x, levels, label, name = "newdata") {
+  x <- as.character(x)
+  unseen <- setdiff(x, levels)
+  if (length(unseen)) {
+    stop_input("'", name, "' must have levels of '", label, "' that the fit ",
+               "has seen, not ", quoted(unseen))
+  }
+  factor(x, levels)
+}
+
+# The columns of a data frame with ordered factors as the places of their
+# levels; places: these levels, by column.
+place_levels <- function(x, places) {
+  if (length(places)) {
+    x[names(places)] <- Map(\(z, levels, label) {
+      as.double(seen_levels(z, levels, label, "x"))
+    }, x[names(places)], places, names(places))
   }
   x
 }
@@ -511,7 +545,7 @@ as_numbers <- function(x, name) {
     shape(as.double(x) / if (inherits(x, "Date")) 1 else 86400)
   } else if (is.logical(x)) {
     x + 0
-  } else if (is.numeric(x) && !inherits(x, c("Surv", "circular"))) {
+  } else if (is.numeric(x) && !inherits(x, c("Surv", "circular", "dist"))) {
     # Of classes that are not known here, such as units.
     if (is.matrix(x) || !is.object(x) && is.null(dim(x))) x else
       if (length(dim(x)) < 2L) stats::setNames(as.vector(unclass(x)), names(x))
@@ -536,6 +570,9 @@ way_to_numbers <- function(x) {
           "differ where censoring does")
   } else if (inherits(x, "circular")) {
     "; cbind(cos(x), sin(x)) makes columns of angles in radians"
+  } else if (inherits(x, "dist")) {
+    paste("; gram() makes kernel values of distances, by their principal",
+          "coordinates, and cmdscale() points")
   } else if (is.ordered(x)) {
     "; as.integer() makes 1, 2, ... of its levels"
   } else if (is.factor(x)) {
@@ -557,12 +594,16 @@ plain_matrix <- function(x, name) {
 }
 
 # A sample that looks like a matrix of kernel values or distances.
-warn_symmetric <- function(x) {
+warn_symmetric <- function(x, name) {
   n <- nrow(x)
   if (n == ncol(x) && n >= 4L && isSymmetric(unname(x))) {
     warn_kernmean(
-      "'x' is a symmetric matrix, taken as ", n, " points in ", n, " columns; ",
-      "as_gram() takes a matrix of kernel values"
+      "'", name, "' is a symmetric matrix, taken as ", n, " points in ", n,
+      " columns; ", if (all(diag(x) == 0)) {
+        "as.dist() says that it holds distances"
+      } else {
+        "as_gram() takes a matrix of kernel values"
+      }
     )
   }
 }

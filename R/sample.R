@@ -7,7 +7,7 @@
 #   raw      the points as they were given, NULL where these are x
 #   gram     their Gram matrix, if one was given or formed; else NULL
 #   weights  the user's, or NULL for 1/n each
-#   origin   of a linear kernel, where that is not 0
+#   origin   of a linear kernel, or of a sum with one, where that is not 0
 #   blocks   codes of the points, given which its features are centered, or NULL
 # A new kind of sample is a constructor, and methods for the verbs below.
 # A sketch (sketch_sample.R) is one of which only sums over points are known.
@@ -95,7 +95,6 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
     x <- read_points(x)
     kernel <- kernel_of(x, if (!is.null(kernel)) check_kernel(kernel), default)
     check_definite(kernel)
-    warn_symmetric(x)
     sample <- fit_sample(x, kernel, scale)
   }
   if (!is.null(weights)) {
@@ -313,7 +312,8 @@ sample_apply <- function(sample, v) {
 # K itself.
 sample_matrix <- function(sample) {
   sample <- form_given(sample)
-  if (stores_gram(sample)) sample$gram$K else fold_sample(sample, fold_store)
+  if (stores_gram(sample)) sample$gram$K else
+    fold_sample(sample, fold_store, NULL, sample$origin)
 }
 
 #' @export
@@ -325,7 +325,7 @@ sample_gram <- function(sample) {
   if (stores_gram(sample)) {
     return(sample$gram)
   }
-  g <- form_gram(sample$x, sample$kernel, sample$raw)
+  g <- form_gram(sample$x, sample$kernel, sample$raw, sample$origin)
   if (!is.null(sample$blocks)) {
     check_memory(sample$n, sample$n, "use fewer points", copies = 3)
     g$K <- center_both(g$K, sample$blocks)
@@ -400,11 +400,11 @@ without_gram <- function(sample) {
                              sample$raw), sample$blocks)
 }
 
-# A linear kernel whose origin is the mean of the points: a test does not see
-# where the origin is, but its rounding does.
+# A linear kernel whose origin is the mean of the points: tests and centered
+# features do not see where the origin is, but their rounding does.
 center_linear <- function(sample) {
-  if (!stores_gram(sample) && knows_points(sample) &&
-        is_linear(sample$kernel)) {
+  if (!stores_gram(sample) && is.null(sample$sketch) && knows_points(sample) &&
+        is_translated(sample$kernel)) {
     sample$origin <- unname(colMeans(sample$x))
   }
   sample
@@ -561,7 +561,8 @@ sample_at <- function(sample, new, v) {
     return(product(new$values, v))
   }
   other <- if (identical(new$z, sample$x)) NULL else sample$x
-  matrix(fold_apply(sample$kernel, new$z, other, v), ncol = ncol(v))
+  matrix(fold_apply(sample$kernel, new$z, other, v, sample$origin),
+         ncol = ncol(v))
 }
 
 # L itself, of some of the new points.
@@ -569,14 +570,14 @@ sample_cross <- function(sample, new, rows = seq_len(new$m)) {
   if (!is.null(new$values)) {
     return(take_rows(new$values, rows))
   }
-  fold_store(sample$kernel, take_rows(new$z, rows), sample$x)
+  fold_store(sample$kernel, take_rows(new$z, rows), sample$x, sample$origin)
 }
 
 # k(z, z) of new points: computed, or `diagonal` where only values are known.
 new_diagonal <- function(sample, new, diagonal = NULL) {
   if (!is.null(new$z)) {
     check_no_diagonal(diagonal)
-    return(fold_diagonal(sample$kernel, new$z))
+    return(fold_diagonal(sample$kernel, new$z, sample$origin))
   }
   if (is.null(diagonal) && !is.null(new$diagonal)) {
     return(new$diagonal)
@@ -606,6 +607,7 @@ check_no_diagonal <- function(diagonal) {
 # What else print() says of it: a line, or NULL.
 sample_note <- function(sample) UseMethod("sample_note")
 sample_note.kernmean_sample <- \(sample) NULL
+sample_note.gram_sample <- \(sample) gram_note(sample$gram)
 
 # "50 points in 4 columns"
 describe_sample <- function(sample) UseMethod("describe_sample")

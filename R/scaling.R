@@ -34,10 +34,10 @@
 #' exactly, sparse matrices of \pkg{Matrix} as dense ones. In new data of a
 #' formula a date or time stays one. What comes round
 #' again, as the hour h of a day, is two columns, `cbind(cos(2 * pi * h / 24),
-#' sin(2 * pi * h / 24))`. Factors, ordered ones too, count by equal or
-#' different levels, see [kernel_gower()], and are refused where a kernel of
-#' numbers is needed; `as.integer()` takes the places of ordered levels as
-#' numbers.
+#' sin(2 * pi * h / 24))`. Factors count by equal or different levels, ordered
+#' factors by the places of their levels, see [kernel_gower()]; both are refused
+#' where a kernel of numbers is needed, for which `as.integer()` makes these
+#' places of an ordered factor.
 #' @docType methods
 #' @name units
 #' @seealso [glossary]; [gram()], [kernel_rbf()].
@@ -120,19 +120,28 @@ whitening <- function(z, name) {
 
 # That of kernel_gower(): each column by the mean of its distance over all pairs
 # of different points, one without any left out. Of a data frame with factors
-# also nominal: which columns are; levels: of these, by name.
+# also nominal: which columns are, and what frame_levels() says.
 gower_scaling <- function(x) {
+  found <- if (is.data.frame(x)) frame_levels(x)
+  x <- place_levels(x, found$places)
   mean_distance <- vapply(seq_len(ncol(x)), \(j) column_distance(x[, j]), 1)
   scaling <- list(type = "gower", center = numeric(ncol(x)),
                   factor = ifelse(mean_distance > 0, mean_distance, Inf),
                   columns = colnames(x))
   if (is.data.frame(x)) {
     scaling$nominal <- vapply(x, is_nominal, NA)
-    scaling$levels <- lapply(x[scaling$nominal], \(z) levels(as_factor(z)))
+    scaling[names(found)] <- found
     check_memory(nrow(x), sum(lengths(scaling$levels)), "use fewer levels",
                  copies = 2)
   }
   scaling
+}
+
+# The levels of the factors of a data frame, and of its ordered ones, whose
+# places count; by column.
+frame_levels <- function(x) {
+  list(levels = lapply(Filter(is_nominal, x), \(z) levels(as_factor(z))),
+       places = lapply(Filter(is.ordered, x), levels))
 }
 
 # Gini's mean difference, or how often levels differ.
@@ -153,7 +162,7 @@ column_distance <- function(x) {
 # was not seen is as far from all others.
 mixed_points <- function(scaling, x) {
   nominal <- scaling$nominal
-  numbers <- as.matrix(x[!nominal])
+  numbers <- as.matrix(place_levels(x, scaling$places)[!nominal])
   numbers <- numbers / rep(scaling$factor[!nominal], each = nrow(x))
   codes <- Map(\(z, levels, a) {
     code <- outer(as.character(z), levels, `==`) + 0
@@ -164,7 +173,7 @@ mixed_points <- function(scaling, x) {
   dimnames(z) <- list(
     given_rows(x),
     c(names(x)[!nominal], paste0(rep(names(codes), lengths(scaling$levels)),
-                                 ".", unlist(scaling$levels)))
+                                 ".", unlist(scaling$levels), recycle0 = TRUE))
   )
   z
 }

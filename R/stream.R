@@ -318,12 +318,12 @@ a_source <- function(parts) {
 
 # A connection is an integer with a class.
 is_vector <- function(x) {
-  is.null(dim(x)) && (is.numeric(x) || is_nominal(x)) &&
+  is.null(dim(x)) && (is.numeric(x) || has_levels(x)) &&
     !inherits(x, "connection")
 }
 
 rows_of_vector <- function(x) {
-  if (!is_vector(x)) x else if (is_nominal(x)) data.frame(x = x) else
+  if (!is_vector(x)) x else if (has_levels(x)) data.frame(x = x) else
     matrix(as_numbers(x, "x"), ncol = 1L)
 }
 

@@ -14,7 +14,10 @@ fit_lines.htest <- function(x, digits) {
     "", strwrap(x$method, prefix = "\t"), "",
     paste0("data:  ", paste(strwrap(x$data.name), collapse = "\n       ")),
     if (inherits(x$kernel, "kernmean_kernel")) kernel_lines(x$kernel) else
-      unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
+      c(unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
+        describe_factors(list(levels = lapply(
+          Filter(is_factor_variable, x$variables), `[[`, "levels"
+        )))),
     fill_lines(paste0(items, rep(c(",", ""), c(length(items) - 1L, 1L)))),
     strwrap(c(maximum_line(x), low_line(x))),
     if ("guard" %in% names(x$smoothing)) {

@@ -74,11 +74,11 @@ check_reach <- function(kernel, ends, center, scale) {
   }
 }
 
-fold_store <- function(kernel, x, y = NULL) {
+fold_store <- function(kernel, x, y = NULL, center = NULL) {
   m <- if (is.null(y)) nrow(x) else nrow(y)
   check_memory(nrow(x), m, "use fewer rows, or kme() with the estimator ",
                "\"kme\" or \"skmse\", which stores no matrix")
-  fold(kernel, x, y, NULL, identity, rbind, \(source) {
+  fold(kernel, x, y, center, identity, rbind, \(source) {
     .Call(C_r_kernel_store, source)
   })
 }

@@ -62,8 +62,8 @@ refuse_beside_own <- function(one_kernel, scale) {
 }
 
 has_own_kernel <- function(x) {
-  is_nominal(x) || brings_kernel(x) || inherits(x, "dist") ||
-    is.data.frame(x) && any(vapply(x, is_nominal, NA))
+  has_levels(x) || brings_kernel(x) || inherits(x, "dist") ||
+    is.data.frame(x) && any(vapply(x, has_levels, NA))
 }
 
 # A factor becomes the indicators of its levels, whose inner products are its
@@ -74,7 +74,9 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
                "sketch of both variables is made by kme_sketch(y ~ x, data)")
   }
   if (has_own_kernel(x)) {
-    mixed <- is.data.frame(x) && (ncol(x) > 1L || is_gower(kernel))
+    if (is.ordered(x)) x <- stats::setNames(data.frame(x), name)
+    mixed <- is.data.frame(x) &&
+      (ncol(x) > 1L || is_gower(kernel) || is.ordered(x[[1L]]))
     if (mixed) {
       x <- read_mixed(x, name)
       kernel <- kernel_of(x, kernel, name = kernel_name)
@@ -173,24 +175,13 @@ variable_newdata <- function(variable, newdata, label) {
   sample_newdata(variable$sample, newdata)
 }
 
-# Values as a factor of the levels that a fit has seen.
-seen_levels <- function(x, levels, label, name = "newdata") {
-  x <- as.character(x)
-  unseen <- setdiff(x, levels)
-  if (length(unseen)) {
-    stop_input("'", name, "' must have levels of '", label, "' that the fit ",
-               "has seen, not ", quoted(unseen))
-  }
-  factor(x, levels)
-}
-
 indicators_of <- function(z, levels) {
   outer(as.character(z), levels, `==`) + 0
 }
 
-# Covariates as numbers, factors as 0 and 1: one column of two levels, one for
-# each level of more, or without the `first`. like: what new rows are compared
-# with.
+# Covariates as numbers, ordered factors as the places of their levels, others as
+# 0 and 1: one column of two levels, one for each level of more. Without the
+# `first` level all factors are such. like: what new rows are compared with.
 covariate_columns <- function(x, like = x, name = "x", first = TRUE) {
   if (!identical(x, like)) {
     x <- check_newdata(x, like, name, "the rows that are weighted")
@@ -199,10 +190,12 @@ covariate_columns <- function(x, like = x, name = "x", first = TRUE) {
     return(named_columns(x))
   }
   columns <- Map(\(column, known, label) {
-    if (!is_nominal(known)) {
+    levels <- levels(if (has_levels(known)) as_factor(known))
+    placed <- first && is.ordered(known)
+    if (placed) column <- as.double(seen_levels(column, levels, label, name))
+    if (placed || is.null(levels)) {
       return(matrix(column, dimnames = list(NULL, label)))
     }
-    levels <- levels(as_factor(known))
     alone <- length(levels) == 2L || !first && length(levels) > 1L
     shown <- if (alone) levels[-1L] else levels
     values <- indicators_of(seen_levels(column, levels, label, name), shown)
@@ -338,7 +331,7 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
   terms <- Map(\(term, name) as_factors(plain_term(term), name), terms, names)
   if (length(terms) == 1L) {
     x <- terms[[1L]]
-    numbers <- if (!is_nominal(x)) as_numbers(x, names)
+    numbers <- if (!has_levels(x)) as_numbers(x, names)
     if (!is.null(numbers)) x <- numbers
     if (is.matrix(x)) {
       if (!is.null(rows)) rownames(x) <- rows

@@ -65,8 +65,8 @@
 #'   weights take 3 to 10 solves more.
 #'
 #' @param x Covariates of the rows that are weighted: a numeric matrix or a data
-#'   frame (factors become 0 and 1); or a formula, `treat ~ x1 + x2`, or `~ x1 +
-#'   x2` with a `target`.
+#'   frame (factors become 0 and 1, ordered ones the places of their levels); or
+#'   a formula, `treat ~ x1 + x2`, or `~ x1 + x2` with a `target`.
 #' @param target The target: rows with the same columns, a fit of [kme()] (whose
 #'   kernel is taken), or a Gaussian mixture, `list(weights, means,
 #'   covariances)`. The mass of an embedding is divided by, if it is not 1.

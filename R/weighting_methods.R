@@ -87,6 +87,7 @@ fit_lines.kme_weights <- function(x, digits) {
     paste0(rows_of(x$n), if (!is.null(x$focal)) {
       paste0(", to look like '", x$focal, "'")
     }, "; ", count_of(ncol(x$covs), "covariate")),
+    strwrap(describe_factors(frame_levels(x$covs)), 81L, exdent = 2L),
     kernel_lines(x$kernel), "",
     group_lines(groups, "largest share" =
                   paste0(format(100 * groups$largest, digits = 2L), "%"),

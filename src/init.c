@@ -76,6 +76,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_neighbors, 2),
   ENTRY(r_rank_bets, 3),
   ENTRY(r_weigh, 4),
+  ENTRY(r_normal_means, 4),
   {NULL, NULL, 0}};
 
 /* What other packages can call: the routines of kernmean.h. */

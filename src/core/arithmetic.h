@@ -76,10 +76,8 @@ typedef struct {
   void (*store)(const km_tile *tile, size_t n, int large, double *columns, double *rows);
 
   /* For a tile of distances, each pair of points once: copies those from low to high to inside
-     (room for a tile), returns their number, counts those below low in *below and lowers *least to
-     the smallest positive one. */
-  size_t (*between)(const km_tile *tile, double low, double high, double *inside, size_t *below,
-                    double *least);
+     (room for a tile), returns their number, and counts those below low in *below. */
+  size_t (*between)(const km_tile *tile, double low, double high, double *inside, size_t *below);
 
   /* exp of n numbers <= 0, as in the kernels: within 2 ulp, 0 below -708.39, NaN for NaN. */
   void (*exp_all)(const double *x, size_t n, double *out);

@@ -494,36 +494,30 @@ static TARGET void NAME(store)(const km_tile *tile, size_t n, int large, double 
 
 /* One row of `between`: appends to inside and returns how many. */
 HELPER size_t NAME(row_between)(const double *row, size_t count, double low, double high,
-                                double *inside, size_t *below, double *least) {
-  VEC smallest = SPREAD(*least);
+                                double *inside, size_t *below) {
   size_t kept = 0, j = 0;
   for (; j + LANES <= count; j += LANES) {
     const VEC v = NAME(load)(row + j);
-    const INTS zero = (INTS) (v <= SPREAD(0.0));
-    smallest = LEAST(smallest, (VEC) ((zero & (INTS) SPREAD(DBL_MAX)) | (~zero & (INTS) v)));
     *below += (size_t) __builtin_popcount(SIGNS((VEC) (v < SPREAD(low))));
     unsigned in = SIGNS((VEC) ((v >= SPREAD(low)) & (v <= SPREAD(high))));
     for (; in; in &= in - 1) inside[kept++] = row[j + (size_t) __builtin_ctz(in)];
   }
-  for (size_t l = 0; l < LANES; l++)
-    if (smallest[l] < *least) *least = smallest[l];
   for (; j < count; j++) {
     *below += row[j] < low;
-    if (row[j] > 0 && row[j] < *least) *least = row[j];
     if (row[j] >= low && row[j] <= high) inside[kept++] = row[j];
   }
   return kept;
 }
 
 static TARGET size_t NAME(between)(const km_tile *tile, double low, double high, double *inside,
-                                   size_t *below, double *least) {
+                                   size_t *below) {
   size_t kept = 0;
   for (size_t i = 0; i < tile->ni; i++) {
     const size_t row = tile->i0 + i;
     const size_t first = tile->mirrored || row < tile->j0 ? 0 : row + 1 - tile->j0;
     if (first >= tile->nj) continue;
     kept += NAME(row_between)(tile->k + i * KM_TILE_COLS + first, tile->nj - first, low, high,
-                              inside + kept, below, least);
+                              inside + kept, below);
   }
   return kept;
 }

@@ -3,7 +3,6 @@
 #include "core/scratch.h"
 #include "core/sequence.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,8 +14,9 @@
  * are ordered as their bits are) and keeps the values while there is room. If all found room, the
  * middle is selected among them; else the table shows a bracket 1/BINS as wide for the next pass.
  * One pass up to some 10^7 pairs, two beyond that, at most six (the bits of a double over those of
- * BINS) whatever the ties. Cost: per pass 3 d + 5 flops a pair; memory of the walk and (ROOM +
- * BINS) doubles for each worker.
+ * BINS) whatever the ties. Where the middle is 0 a pass counts the positive distances, and the
+ * search begins again for the middle of these. Cost: per pass 3 d + 5 flops a pair; memory of the
+ * walk and (ROOM + BINS) doubles for each worker.
  */
 
 enum {
@@ -37,7 +37,6 @@ typedef struct {
 
 typedef struct {
   size_t below, inside;
-  double least; /* positive distance; DBL_MAX: none */
 } tally;
 
 typedef struct {
@@ -123,7 +122,7 @@ static void count_tile(const km_tile *tile, void *to, size_t worker) {
   uint64_t *counts = p->counts + worker * BINS;
   double *inside = p->kept + worker * p->slice + smaller(sum->inside, p->room);
   const size_t count = km_simd()->between(tile, value_of(range.low), value_of(range.high), inside,
-                                       &sum->below, &sum->least);
+                                       &sum->below);
   for (size_t j = 0; j < count; j++)
     counts[(bits_of(inside[j]) - range.low) >> range.shift]++;
   sum->inside += count;
@@ -134,7 +133,7 @@ static int count_all(const km_source *source, bracket range, pass *p, km_poll po
   p->range = range;
   memset(p->counts, 0, p->workers * BINS * sizeof *p->counts);
   for (size_t worker = 0; worker < p->workers; worker++)
-    p->tallies[worker] = (tally){0, 0, DBL_MAX};
+    p->tallies[worker] = (tally){0, 0};
   km_walk(source, p->workers, count_cost, count_tile, p, p->walk, poll);
   tally *all = p->tallies;
   int complete = all->inside <= p->room;
@@ -145,7 +144,6 @@ static int count_all(const km_source *source, bracket range, pass *p, km_poll po
       memmove(p->kept + all->inside, p->kept + worker * p->slice, sum.inside * sizeof *p->kept);
     all->below += sum.below;
     all->inside += sum.inside;
-    if (sum.least < all->least) all->least = sum.least;
     for (size_t bin = 0; bin < BINS; bin++) p->counts[bin] += p->counts[worker * BINS + bin];
   }
   return complete;
@@ -242,34 +240,42 @@ size_t km_median_work(const km_source *source) {
   return lay_out(&p, source, NULL);
 }
 
-km_median km_pairwise_median(const km_source *source, double *work, km_poll poll) {
-  pass p;
-  lay_out(&p, source, work);
-  const size_t pairs = count_pairs(source), lower = (pairs - 1) / 2;
+/* The median of the `count` largest of all pairs, starting from a bracket. */
+static double median_of_largest(const km_source *source, size_t count, bracket range, pass *p,
+                                km_poll poll) {
+  const size_t lower = count_pairs(source) - count + (count - 1) / 2;
   double next;
-  bracket range = sample_bracket(source, p.kept);
-  double median = distance_of_rank(source, lower, range, &next, &p, poll);
-  if (pairs / 2 > lower) {
+  double median = distance_of_rank(source, lower, range, &next, p, poll);
+  if (count % 2 == 0) {
     if (next < 0) {
       double ignored;
       range = make_bracket(bits_of(median) + 1, bits_of(INFINITY));
-      next = distance_of_rank(source, lower + 1, range, &ignored, &p, poll);
+      next = distance_of_rank(source, lower + 1, range, &ignored, p, poll);
     }
     median = (median + next) / 2;
   }
-  const double least = p.tallies->least;
-  return (km_median){median, least < DBL_MAX ? least : 0};
+  return median;
+}
+
+km_median km_pairwise_median(const km_source *source, double *work, km_poll poll) {
+  pass p;
+  lay_out(&p, source, work);
+  const double median =
+      median_of_largest(source, count_pairs(source), sample_bracket(source, p.kept), &p, poll);
+  if (median != 0) return (km_median){median, median};
+  const bracket positive = make_bracket(1, bits_of(INFINITY));
+  count_all(source, positive, &p, poll);
+  const size_t count = p.tallies->inside;
+  return (km_median){
+      0, count == 0 ? 0 : median_of_largest(source, count, positive, &p, poll)};
 }
 
 /* Of a vector, which is reordered. */
-static km_median median_of(double *values, size_t count) {
-  double least = DBL_MAX;
-  for (size_t i = 0; i < count; i++)
-    if (values[i] > 0 && values[i] < least) least = values[i];
+static double median_of(double *values, size_t count) {
   const size_t lower = (count - 1) / 2;
-  double median = select_rank(values, count, lower);
-  if (count / 2 > lower) median = (median + least_of(values + lower + 1, count - lower - 1)) / 2;
-  return (km_median){median, least < DBL_MAX ? least : 0};
+  const double median = select_rank(values, count, lower);
+  return count % 2 == 1 ? median
+                        : (median + least_of(values + lower + 1, count - lower - 1)) / 2;
 }
 
 size_t km_sampled_median_work(size_t pairs) { return pairs; }
@@ -305,5 +311,10 @@ km_median km_sampled_median(const km_source *source, size_t pairs, km_draw draw,
     pair_distances(source, first, second, count, work + done);
     if (poll) poll();
   }
-  return median_of(work, pairs);
+  const double median = median_of(work, pairs);
+  if (median != 0) return (km_median){median, median};
+  size_t count = 0;
+  for (size_t pair = 0; pair < pairs; pair++)
+    if (work[pair] > 0) work[count++] = work[pair];
+  return (km_median){0, count == 0 ? 0 : median_of(work, count)};
 }

@@ -7,8 +7,8 @@
 /* The exact median of all pairwise distances, selected over a fold. */
 
 typedef struct {
-  double median;       /* of the n(n-1)/2 distances (mean of the two middle ones) */
-  double min_positive; /* smallest distance > 0, 0 if none; sought only if the median is 0 */
+  double median;   /* of the n(n-1)/2 distances (mean of the two middle ones) */
+  double positive; /* of those > 0, 0 if there are none; like the other where that is not 0 */
 } km_median;
 
 /* The family is KM_SQDIST or KM_L1DIST, the source symmetric with n >= 2. */

@@ -97,5 +97,6 @@ SEXP r_neighbors(SEXP x, SEXP ends);
 
 SEXP r_rank_bets(SEXP ranks, SEXP of, SEXP k);
 SEXP r_weigh(SEXP logs, SEXP start, SEXP count, SEXP scores);
+SEXP r_normal_means(SEXP n, SEXP d, SEXP theta, SEXP draws);
 
 #endif

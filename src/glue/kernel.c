@@ -100,7 +100,7 @@ SEXP r_all_finite(SEXP x) {
 static SEXP median_result(km_median found) {
   SEXP out = PROTECT(Rf_allocVector(REALSXP, 2));
   REAL(out)[0] = found.median;
-  REAL(out)[1] = found.min_positive;
+  REAL(out)[1] = found.positive;
   UNPROTECT(1);
   return out;
 }

@@ -65,6 +65,10 @@ native_kernels <- function(d) {
 # of its rows and those of the frame.
 gower_distances <- function(frame, new = frame) {
   Reduce(`+`, Map(\(x, z) {
+    if (is.ordered(x)) {
+      z <- match(z, levels(x))
+      x <- as.integer(x)
+    }
     if (is.factor(x) || is.logical(x)) {
       apart <- \(a, b) outer(as.character(a), as.character(b), `!=`) + 0
     } else {
@@ -81,7 +85,7 @@ gower_matrix <- function(frame, theta = NULL, new = frame) {
     distances <- gower_distances(frame)
     distances <- distances[lower.tri(distances)]
     theta <- median(distances)
-    if (theta == 0) theta <- mean(distances)
+    if (theta == 0) theta <- median(distances[distances > 0])
   }
   unname(exp(-gower_distances(frame, new) / theta))
 }

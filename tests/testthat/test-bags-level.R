@@ -68,12 +68,11 @@ test_that("bags that are equal have a distance of 0", {
     expect_near(g$K["c", "again"], 1, 1e-7)
     expect_near(unname(diag(g$K)), rep(1, 3), 1e-7)
   }
-  # Where most pairs are equal the smallest other one takes the median's place.
+  # Where most pairs are equal the median is that of the others.
   many <- c(rep(bags["c"], 4), bags["f"])
   names(many) <- letters[1:5]
-  expect_warning(g <- bag_gram(many, theta, level2 = "rbf"),
-                 "the median distance of the bags is 0")
-  expect_identical(g$level2$rule, "smallest positive distance of the bags")
+  expect_silent(g <- bag_gram(many, theta, level2 = "rbf"))
+  expect_identical(g$level2$rule, "median distance of the bags that differ")
   expect_near(unname(g$K["a", ]), c(1, 1, 1, 1, exp(-0.5)), 1e-7)
   g <- bag_gram(many[1:3], theta, level2 = "rbf")
   expect_identical(g$level2$rule, "all bags are equal")

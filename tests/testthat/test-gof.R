@@ -357,3 +357,73 @@ test_that("degenerate models are tested all the same", {
   expect_equal(mmd_gof(rep(5, 6), point, B = 19)$p.value, 1)
   expect_equal(mmd_gof(c(5, 5, 5, 5.1), point, B = 19)$p.value, 0.05)
 })
+
+exponential <- list(fit = mean, simulate = \(n, fit) rexp(n, 1 / fit))
+
+test_that("a family is fitted to the sample and to each simulated one", {
+  set.seed(3)
+  x <- rexp(12)
+  set.seed(4)
+  test <- mmd_gof(x, fit = mean, simulate = exponential$simulate, B = 19)
+  set.seed(4)
+  square <- \(x) {
+    z <- rexp(500, 1 / mean(x))
+    model <- kme(z)
+    kme(x, model$kernel)$norm2 - 2 * mean(predict(model, x)) + model$norm2
+  }
+  expect_near(test$statistic[[1L]], square(x), 1e-10)
+  # Draws have the mean of the sample and then their own.
+  draws <- replicate(19, square(rexp(12, 1 / mean(x))))
+  expect_near(test$replicates, draws, 1e-8)
+  expect_equal(test$p.value,
+               (1 + sum(draws >= test$statistic)) / 20)
+  # A family of scale: its unit does not matter.
+  set.seed(4)
+  other <- mmd_gof(1000 * x, fit = mean, simulate = exponential$simulate,
+                   B = 19)
+  expect_identical(other$p.value, test$p.value)
+  set.seed(4)
+  by <- mmd_gof(~ x, data.frame(x), fit = mean,
+                simulate = exponential$simulate, B = 19)
+  expect_identical(by$replicates, test$replicates)
+  set.seed(4)
+  expect_identical(update(test, B = 19)$replicates, test$replicates)
+  expect_match(update(test, model = "normal", B = 19)$method, "normality")
+  expect_match(capture.output(test), "fitted anew", all = FALSE)
+  # Several columns come as a matrix with names.
+  two <- cbind(a = rexp(9), b = rnorm(9))
+  test <- mmd_gof(two, fit = colMeans, B = 19, simulate = \(n, fit) {
+    cbind(rexp(n, 1 / fit[["a"]]), rnorm(n, fit[["b"]]))
+  })
+  expect_identical(test$parameter[["d"]], 2)
+})
+
+test_that("the level with a fit is that of Lilliefors, and there is power", {
+  skip_on_cran()
+  set.seed(6)
+  test <- \(x) {
+    mmd_gof(x, fit = mean, simulate = exponential$simulate, B = 19)$p.value
+  }
+  null <- replicate(100, test(rexp(20)))
+  # 3.5 standard deviations; with parameters that are taken as known 0 and 20.
+  expect_lte(abs(sum(null <= 0.05) - 5), 8)
+  expect_lte(abs(sum(null <= 0.5) - 50), 18)
+  expect_gte(sum(replicate(20, test(abs(rnorm(20, 3)))) <= 0.05), 18)
+})
+
+test_that("a model that may have been fitted says so, and parts of one are", {
+  set.seed(7)
+  x <- rexp(20)
+  model <- capture.output(mmd_gof(x, \(n) rexp(n, 1 / mean(x)), B = 19))
+  expect_match(paste(model, collapse = " "),
+               "no parameter of the model may come from these points")
+  expect_no_match(paste(capture.output(mmd_gof(x, "normal", B = 19)),
+                        collapse = " "), "parameter of the model")
+  expect_snapshot(writeLines(refusals(alist(
+    mmd_gof(x), mmd_gof(x, fit = mean), mmd_gof(x, simulate = rexp),
+    mmd_gof(x, fit = mean, simulate = \(n, fit) 1),
+    mmd_gof(x, fit = mean, simulate = \(n, fit) stop("no")),
+    mmd_gof(x, fit = \(x) stop("never"), simulate = exponential$simulate),
+    mmd_gof(x, "normal", fit = mean, simulate = exponential$simulate)
+  ))))
+})

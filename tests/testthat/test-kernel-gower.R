@@ -21,7 +21,85 @@ test_that("the kernel is that of Gower's distances at their median", {
   # Where most levels are the same the median is 0.
   rare <- data.frame(f = factor(rep(1:2, c(9, 1))))
   expect_near(unname(kernel_matrix(rare)), gower_matrix(rare), 1e-15)
-  expect_equal(kme(rare)$kernel$bandwidth, 1)
+  # 1/a of a share a = 18/90 of pairs with different levels.
+  expect_equal(kme(rare)$kernel$bandwidth, 5)
+})
+
+grades <- c("low", "middle", "high", "top")
+
+test_that("ordered factors count by the places of their levels", {
+  set.seed(3)
+  frame <- data.frame(columns[1:2], o = factor(
+    sample(grades[c(1, 2, 4)], 30, TRUE), grades, ordered = TRUE
+  ))
+  numbers <- transform(frame, o = match(o, grades))
+  expect_near(kernel_matrix(frame), kernel_matrix(numbers), 1e-15)
+  expect_near(unname(kernel_matrix(frame)), gower_matrix(frame), 1e-14)
+  value <- \(x) mmd_test(x[1:15, ], x[16:30, ], B = 19)$statistics$value
+  expect_identical(value(frame), value(numbers))
+  # Without other columns, and as columns bound in a formula.
+  apart <- abs(outer(numbers$o, numbers$o, `-`))
+  k <- exp(-apart / median(apart[lower.tri(apart)]))
+  expect_near(unname(kernel_matrix(frame["o"])), k, 1e-14)
+  expect_equal(kme(frame$o)$norm2, mean(k))
+  expect_equal(kme_pca(~ o, frame)$values, kme_pca(as_gram(k))$values)
+  frame$h <- mixed$h
+  one <- mmd_test(o ~ h, frame, B = 19)
+  bound <- mmd_test(cbind(o) ~ h, frame, B = 19)
+  expect_equal(one$statistic, bound$statistic)
+  w <- ifelse(frame$h == "s", 1, -1) / 15
+  expect_equal(one$statistic[[1]], drop(w %*% k %*% w))
+  y <- mixed$a
+  test <- hsic_test(y, frame$o, B = 19)
+  h <- diag(30) - 1 / 30
+  expect_equal(test$statistic[[1]],
+               sum(h %*% kernel_matrix(y, kernel = kernel_rbf()) %*% h * k) /
+                 900)
+  expect_match(capture.output(test), "ordered: y (4 levels)", fixed = TRUE,
+               all = FALSE)
+  expect_match(capture.output(kme(frame[1:3])),
+               "factors: f (3 levels); ordered: o (4 levels)", fixed = TRUE,
+               all = FALSE)
+})
+
+test_that("new values of ordered factors are read by their levels", {
+  frame <- data.frame(a = columns$a,
+                      o = factor(rep(grades[1:3], 10), grades, ordered = TRUE))
+  fit <- kme(frame, estimator = "skmse")
+  # As characters, in another order of levels, and of levels not in the sample.
+  new <- data.frame(a = 1:3, o = c("top", "low", "high"))
+  want <- drop(gower_matrix(frame, new = new) %*% fit$weights)
+  expect_equal(unname(predict(fit, new)), want)
+  turned <- transform(new, o = factor(o, rev(grades), ordered = TRUE))
+  expect_equal(unname(predict(fit, turned)), want)
+  expect_equal(unname(predict(kme(~ a + o, frame, estimator = "skmse"), new)),
+               want)
+  expect_error(predict(fit, transform(new, o = "best")),
+               "levels of 'o' that the fit has seen, not 'best'",
+               class = "kernmean_error_input")
+  expect_error(predict(fit, transform(new, o = 1:3)),
+               class = "kernmean_error_input")
+  # The kernel of a fit is not for numbers, nor for levels without an order.
+  for (o in list(1:30, factor(rep(1:3, 10)))) {
+    expect_error(kme(data.frame(a = columns$a, o), fit$kernel),
+                 class = "kernmean_error_input")
+  }
+  # Samples of fewer levels, in which those of the first have their places.
+  few <- droplevels(frame[frame$o != "middle", ])
+  expect_identical(mmd_test(frame, few, B = 19)$statistic,
+                   mmd_test(frame, frame[frame$o != "middle", ],
+                            B = 19)$statistic)
+  alone <- kme(frame$o)
+  expect_equal(predict(alone, factor("high", rev(grades), ordered = TRUE)),
+               predict(alone, data.frame(x = "high")), ignore_attr = TRUE)
+  # As a covariate it is the same numbers.
+  set.seed(4)
+  t <- rbinom(30, 1, 0.5)
+  numbers <- transform(frame, o = match(o, grades))
+  expect_identical(unname(kme_weights(frame, treat = t)$weights),
+                   unname(kme_weights(numbers, treat = t)$weights))
+  expect_match(capture.output(kme_weights(frame, treat = t)),
+               "ordered: o (4 levels)", fixed = TRUE, all = FALSE)
 })
 
 test_that("it is positive definite, and sees no units and no names of levels", {

@@ -4,7 +4,8 @@
 median_R <- function(x, norm = "L2") {
   d <- as.vector(stats::dist(x, if (norm == "L2") "euclidean" else "manhattan"))
   if (norm == "L2") d <- d^2
-  c(stats::median(d), if (any(d > 0)) min(d[d > 0]) else 0)
+  middle <- stats::median(d)
+  c(middle, if (middle > 0 || all(d == 0)) middle else stats::median(d[d > 0]))
 }
 
 # The core's median; center 0 so that distances of integers stay exact.
@@ -80,8 +81,8 @@ test_that("the median is right where exactly half of many pairs are 0", {
   # Clusters of a and b equal points, (a - b)^2 = a + b.
   for (sizes in list(c(528, 496), c(946, 903))) {
     x <- matrix(rep(c(0, 1), sizes))
-    expect_identical(median_core(x), c(0.5, 1))
-    expect_identical(median_core(3 * x, "L1"), c(1.5, 3))
+    expect_identical(median_core(x), c(0.5, 0.5))
+    expect_identical(median_core(3 * x, "L1"), c(1.5, 1.5))
   }
 })
 
@@ -93,7 +94,23 @@ test_that("the median is right where the sample of pairs misleads", {
   }
 })
 
-test_that("equal points have median 0 and no smallest positive distance", {
+test_that("where the median is 0 that of the positive distances is exact", {
+  # Odd and even in number, one of them, and more than are held at once.
+  for (zeros in c(5, 40, 700, 1300)) {
+    for (others in c(1, 2, 3, 20, 200)) {
+      if (others > 0.3 * zeros) next
+      x <- rbind(matrix(0, zeros, 2), random_points(others, 2))
+      expect_identical(median_core(x)[1L], 0)
+      expect_median(x)
+    }
+  }
+  # Their median is itself a value that many pairs have.
+  x <- matrix(rep(c(0, 1, 5), c(1200, 100, 50)))
+  expect_identical(median_core(x), c(0, 1))
+  for (level in isa_levels()) with_isa(level, expect_median(x))
+})
+
+test_that("equal points have median 0 and no positive distance", {
   for (n in c(2, 3, 70)) {
     expect_identical(median_core(matrix(3, n, 2)), c(0, 0))
   }
@@ -119,8 +136,21 @@ test_that("the sampled median is that of the pairs R's generator draws", {
     }, integer(2))
     distance <- (x[drawn[1, ], 1] - x[drawn[2, ], 1])^2 +
       (x[drawn[1, ], 2] - x[drawn[2, ], 2])^2
-    expect_near(found, c(stats::median(distance), min(distance)), 1e-13)
+    expect_near(found, rep(stats::median(distance), 2), 1e-13)
     expect_identical(after, stats::runif(1))
+  }
+  x <- matrix(rep(c(0, 1, 3, 7), c(37, 1, 1, 1)))
+  source <- native_source(new_kernel("l1dist", ""), x, center = 0)
+  for (pairs in c(999, 1000)) {
+    set.seed(pairs)
+    found <- .Call(C_r_kernel_sampled_median, source, pairs)
+    set.seed(pairs)
+    distance <- replicate(pairs, {
+      first <- sample.int(n, 1L)
+      second <- sample.int(n - 1L, 1L)
+      abs(x[first] - x[second + (second >= first)])
+    })
+    expect_identical(found, c(0, stats::median(distance[distance > 0])))
   }
 })
 
@@ -149,15 +179,37 @@ test_that("the median bandwidth is the root of the median squared distance", {
               median_R(x, "L1")[1], 1e-13)
 })
 
-test_that("a zero median falls back to the smallest distance, with a warning", {
+test_that("a median of 0 leaves the median of the positive distances", {
+  # Six times 3, six times 10, and 7; the squares 9, 49 and 100.
   x <- c(0, 0, 0, 0, 0, 0, 3, 10)
-  expect_warning(k <- fit_kernel(kernel_rbf(), cbind(x)),
-                 class = "kernmean_warning")
-  expect_identical(k$bandwidth, 3)
-  expect_output(print(k), "bandwidth 3, the smallest positive distance")
-  expect_warning(k <- fit_kernel(kernel_laplace(), cbind(x, x)),
-                 class = "kernmean_warning")
-  expect_identical(k$bandwidth, 6)
+  expect_silent(k <- fit_kernel(kernel_rbf(), cbind(x)))
+  expect_near(k$bandwidth, 7, 1e-15)
+  expect_output(print(k), "bandwidth 7, the median of the positive distances")
+  expect_identical(fit_kernel(kernel_laplace(), cbind(x, x))$bandwidth, 14)
+  # Two values that are close do not decide.
+  set.seed(1)
+  x <- c(rep(0, 80), stats::rexp(19))
+  x[100] <- x[99] + 1e-7
+  away <- stats::dist(x)
+  expect_near(kme(x)$kernel$bandwidth, stats::median(away[away > 0]), 1e-12)
+  # Gower's distance, of a factor and of numbers that are mostly 0.
+  data <- data.frame(f = factor(rep(c("a", "b"), c(90, 10))), x)
+  k <- fit_units(kernel_gower(), data)
+  away <- stats::dist(k$x, "manhattan")
+  expect_identical(stats::median(away), 0)
+  expect_near(k$kernel$bandwidth, stats::median(away[away > 0]), 1e-12)
+})
+
+test_that("many bandwidths lie between quantiles of the positive distances", {
+  x <- cbind(c(rep(0, 50), 1:10))
+  away <- stats::dist(x)
+  ends <- stats::quantile(away[away > 0], c(0.05, 0.95), names = FALSE)
+  expect_near(range(fuse_bandwidths(x)), ends * c(0.5, 2), 1e-12)
+  # A few zeros change nothing.
+  x <- cbind(c(0, 0, 1:10))
+  ends <- stats::quantile(stats::dist(x), c(0.05, 0.95), names = FALSE)
+  expect_near(range(fuse_bandwidths(x)), ends * c(0.5, 2), 1e-12)
+  expect_identical(positive_distances(c(0, 0, 0)), 1)
 })
 
 test_that("equal points, or one point, have bandwidth 1 without a warning", {

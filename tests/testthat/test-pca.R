@@ -340,3 +340,41 @@ test_that("fits and summaries print what was computed", {
     summary(kme_pca(random_points(20, 2), rbf))
   })
 })
+
+test_that("what a linear kernel shows does not depend on the origin", {
+  set.seed(1)
+  x <- matrix(rnorm(240), 60) %*% diag(1:4)
+  new <- matrix(rnorm(20), 5)
+  y <- rnorm(60)
+  g <- rep(1:2, 30)
+  # Points and their sums keep 1e-16 of the offset.
+  for (offset in c(1e6, 1e8)) {
+    away <- x + offset
+    fit <- kme_pca(away, kernel_linear(), ncomp = 2)
+    classic <- prcomp(x)
+    expect_equal(fit$values, classic$sdev[1:2]^2 * 59 / 60,
+                 tolerance = 1e-16 * offset)
+    expect_near(abs(unname(predict(fit, new + offset))),
+                abs(unname(predict(classic, new)[, 1:2])), 1e-15 * offset)
+    rest <- rowSums(predict(classic, new)[, 3:4]^2)
+    expect_equal(unname(reconstruction_error(fit, new + offset)), rest,
+                 tolerance = 1e-15 * offset)
+    # The mean that centers is that of the points as they are.
+    expect_equal(fit$mean$norm2, sum(colMeans(away)^2))
+    sum <- kernel_rbf(2, columns = 1:2) + kernel_linear(columns = 3:4)
+    for (kernel in list(kernel_linear(), kernel_poly(1, 3), sum)) {
+      results <- \(x, new) list(
+        kme_pca(x, kernel, ncomp = 2, covariance = "fkmse")$values,
+        predict(kme_pca(x, kernel, ncomp = 2), new),
+        kme_cov(x, y, kernel_x = kernel)$values,
+        predict(kme_fda(x, g, kernel), new)$x
+      )
+      expect_equal(results(away, new + offset), results(x, new),
+                   tolerance = 1e-15 * offset)
+    }
+  }
+  # Where the mean is shrunk to the origin it does depend on that.
+  near <- kme_pca(x, kernel_linear(), center = "skmse")$values
+  far <- kme_pca(x + 3, kernel_linear(), center = "skmse")$values
+  expect_gt(max(abs(near / far[seq_along(near)] - 1)), 1e-6)
+})

@@ -149,7 +149,7 @@ static void medians(void) {
                     .m = 6, .d = 1};
   const km_median tied = km_pairwise_median(&ties, room(km_median_work(&ties)), poll);
   put_number("median_tied", tied.median);
-  put_number("median_positive", tied.min_positive);
+  put_number("median_positive", tied.positive);
 }
 
 static size_t factor_rank(const km_source *source, size_t cap) {
