@@ -397,13 +397,13 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
   }
   name <- names(variables)[1L]
   x <- as_factors(plain_term(variables[[1L]]), name)
-  if (is_nominal(x)) x <- stats::setNames(list2DF(list(x)), name)
+  if (has_levels(x)) x <- stats::setNames(list2DF(list(x)), name)
   x <- read_points(x, name)
   check_groups_of(variables[[2L]], x, formula, 3L)
   check_no_na(variables[[2L]], names(variables)[2L])
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
-  pooled <- pool_groups(x, variables[[2L]],
+  pooled <- pool_groups(points_sample(x, NULL), variables[[2L]],
                         paste(names(variables), collapse = " by "), name)
   test <- .door(pooled, ..., blocks = frame[["(blocks)"]],
                 clusters = frame[["(clusters)"]])

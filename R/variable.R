@@ -179,8 +179,8 @@ indicators_of <- function(z, levels) {
   outer(as.character(z), levels, `==`) + 0
 }
 
-# Covariates as numbers, ordered factors as the places of their levels, others as
-# 0 and 1: one column of two levels, one for each level of more. Without the
+# Covariates as numbers, ordered factors as the places of their levels, others
+# as 0 and 1: one column of two levels, one for each level of more. Without the
 # `first` level all factors are such. like: what new rows are compared with.
 covariate_columns <- function(x, like = x, name = "x", first = TRUE) {
   if (!identical(x, like)) {
