@@ -37,7 +37,7 @@
 #' HKH/m}, m the mean diagonal, in dHSIC.
 #'
 #' Two variables have two further statistics in the same p-value, unless
-#' `filter = "none"`: HSIC of the values less block means (kernels of columns
+#' `filter = "none"` or both kernels are linear: HSIC of the values less block means (kernels of columns
 #' that are centered before; see [mmd_test()] for their bandwidths), and the
 #' HSIC of linear kernels, whose z counts 1.5 times, so that the test is nearly
 #' as powerful on lines as lm() is (see `vignette("tests")`).

@@ -612,7 +612,8 @@ hsic_views <- function(variables, options, units, read) {
     return(list("HSIC of cluster means" = lapply(means, given_blocks,
                                                  units$blocks)))
   }
-  open <- !vapply(variables, is_factor_variable, NA)
+  # Factors have linear kernels, of which these views make the same again.
+  open <- !vapply(variables, \(v) is_linear(v$sample$kernel), NA)
   if (is.null(units$given) || !any(open)) {
     return(NULL)
   }

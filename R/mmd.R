@@ -53,7 +53,8 @@
 #' is asked for. Permutations within blocks leave H as it is: the level is
 #' exact. S-KMSE shrinks features that are centered, often to nothing.
 #'
-#' With `blocks` the plain statistic is one of two: the other is
+#' With `blocks` the plain statistic is one of two, unless the kernel is linear,
+#' for which both are the same: the other is
 #' \eqn{\mathrm{MMD}^2}{MMD^2} *of points less block means*, whose columns are
 #' centered before the kernel sees them. It sees shifts that are small beside
 #' the differences of subjects, the plain one changes of scale. The larger one,

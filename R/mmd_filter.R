@@ -309,7 +309,8 @@ view_names <- function(samples, options, most = samples$sample$n) {
         !0L %in% c(options$filter, list(order = 0L))$order) {
     return(NULL)
   }
-  c(if (!is.null(options$blocks)) "MMD^2 of points less block means",
+  blocks <- !is.null(options$blocks) && !is_linear(samples$sample$kernel)
+  c(if (blocks) "MMD^2 of points less block means",
     if (most <= filter_most_points && has_interactions(samples$sample)) {
       "MMD^2 of the ANOVA kernel"
     })

@@ -93,7 +93,7 @@ test_that("of a binary outcome it is the test of Mantel and Haenszel", {
     prod(rowSums(t), colSums(t)) / (sum(t)^2 * (sum(t) - 1))
   }))
   usual <- stats::mantelhaen.test(table, correct = FALSE)
-  expect_near(test$statistics$value[1],
+  expect_near(test$statistic[[1]],
               usual$statistic[[1]] * variance / (sum(g) * sum(1 - g) / 240)^2,
               1e-10)
   expect_lt(test$p.value, 0.02)
