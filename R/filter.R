@@ -526,7 +526,7 @@ aggregate_statistics <- function(values, scale, complete, weight = 1) {
 
 # Of the z of means beside those of all that a shift leaves as it is.
 weight_of_means <- 1.3
-# Of the one statistic of lines beside those of any dependence.
+# The statistic of lines has this weight beside those of any dependence.
 weight_of_lines <- 1.5
 linear_view <- "linear HSIC"
 

@@ -31,8 +31,8 @@ name_columns <- function(call) {
       value <- value[[2L]]
     }
     if (is.call(value) && identical(value[[1L]], quote(`~`))) {
-      stop_input("'", unit, "' must be one column, as in ~ id, not ",
-                 deparse1(value))
+      stop_input("'", unit, "' must be one column, as in ~ id (of two, ",
+                 "interaction(a, b)), not ", deparse1(value))
     }
     if (is.character(value) && nzchar(value) && !is.na(value)) {
       value <- as.name(value)
@@ -113,6 +113,10 @@ term_value <- function(part, home, rows = NULL) {
       eval(part, home)
   }
   levels <- NULL
+  if (inherits(value, "dist")) {
+    stop_input("'", label, "' holds distances, which come before groups, as ",
+               "in mmd_test(distances, groups), and not in a formula")
+  }
   if (is.data.frame(value) || length(bound)) {
     value <- bind_columns(unclass(value), names(value), unit_names(value))
     levels <- lapply(value, \(x) if (is.factor(x)) {
@@ -406,8 +410,13 @@ formula_matrix <- function(layout, frame, name = "formula") {
                "~ a + b, not none")
   }
   classes <- attr(layout, "dataClasses")
+  nominal <- used[classes[used] %in% attr(layout, "nominal")]
+  # In new data characters stand for levels that are known.
+  if (name != "formula") {
+    frame <- put_columns(frame, nominal, lapply(frame[nominal], as_factors))
+  }
   sums <- all(attr(layout, "order") == 1L)
-  if (sums && any(classes[used] %in% attr(layout, "nominal"))) {
+  if (sums && length(nominal)) {
     return(bind_columns(frame[used], used, given_rows(frame)))
   }
   for (column in used) {
@@ -442,7 +451,8 @@ bind_columns <- function(terms, names, rows = NULL, sep = ".") {
       return(stats::setNames(list(term), name))
     }
     stats::setNames(as.list(as.data.frame(unclass_matrix(term))), paste0(
-      name, sep, colnames(term) %||% seq_len(ncol(term))
+      name, if (!is.null(colnames(term))) paste0(sep, colnames(term)) else
+        if (ncol(term) > 1L) paste0(sep, seq_len(ncol(term)))
     ))
   }, terms, names)
   frame <- list2DF(unlist(unname(columns), recursive = FALSE))

@@ -37,10 +37,11 @@
 #' HKH/m}, m the mean diagonal, in dHSIC.
 #'
 #' Two variables have two further statistics in the same p-value, unless
-#' `filter = "none"` or both kernels are linear: HSIC of the values less block means (kernels of columns
-#' that are centered before; see [mmd_test()] for their bandwidths), and the
-#' HSIC of linear kernels, whose z counts 1.5 times, so that the test is nearly
-#' as powerful on lines as lm() is (see `vignette("tests")`).
+#' `filter = "none"` or both kernels are linear: HSIC of the values less block
+#' means (kernels of columns that are centered before; see [mmd_test()] for their
+#' bandwidths), and *linear HSIC*, of points with linear kernels, whose z counts
+#' 1.5 times, so that the test is nearly as powerful on lines as `lm()` is (see
+#' `vignette("tests")`).
 #'
 #' @section Clusters:
 #' Points that come in clusters (the visits of a patient) cannot change places
@@ -54,7 +55,8 @@
 #' statistic in the same p-value, unless `filter = "none"`: the *HSIC of cluster
 #' means* of the other variable (of its columns, with a bandwidth of their own;
 #' of factors and kernel values the means of features). It sees what differs
-#' between clusters beside much noise within.
+#' between clusters beside much noise within. Linear HSIC of these means is a
+#' third one, and within `blocks` the means less those of their block a fourth.
 #'
 #' @section Many bandwidths:
 #' `bandwidths = "fuse"` combines five bandwidths of [kernel_rbf()] for each
@@ -101,16 +103,19 @@
 #'   `TRUE`, the name of a spectral filter or [test_filter()].
 #' @param B Number of permutations; `NULL` is 399 with a filter or in the joint
 #'   test, else 999, or all labelings if these are no more than 2,000.
-#' @param blocks One value for each point: what is given (strata, subjects).
-#'   Dependence within blocks is tested, and values of y change places within a
-#'   block only, see Blocks.
-#' @param clusters One value for each point; whole clusters change places.
+#' @param blocks One value for each point, or a variable of `data` (`id`, `"id"`
+#'   or `~ id`): what is given (strata, subjects). Dependence within blocks is
+#'   tested, and values of y change places within a block only, see Blocks.
+#'   `interaction(a, b)` crosses two; a number is as many blocks as it has
+#'   values.
+#' @param clusters One value for each point, or a variable; whole clusters
+#'   change places.
 #' @param scale The [units] of the columns of each numeric variable.
 #' @param control See [test_control()].
 #' @param progress Show a progress bar?
 #' @param formula `y ~ a + b`: tests y against (a, b), the sum on each side
-#'   being one variable; `. ~ g` has all other columns on its left. Without a
-#'   left side each term is a variable: `~ y + a + b` tests joint independence.
+#'   being one variable; `. ~ g` has all other columns on its left, but those of
+#'   `blocks` and `clusters`. Without a left side each term is a variable: `~ y + a + b` tests joint independence.
 #'   `kernel_x` is for the left side, here y, `kernel_y` for the right.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
@@ -237,6 +242,10 @@ test_variables <- function(data, label) {
 #' @export
 hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                               blocks = NULL, clusters = NULL) {
+  known <- names(formals(hsic_test.default))
+  unused <- setdiff(...names(), c(known, ""))
+  # Before they are evaluated: blocks, misspelled, may be a column of `data`.
+  if (length(unused)) stop_unused(unused, known, test_hints)
   check_formula(formula, data)
   frame <- formula_variables(match.call(expand.dots = FALSE), formula, data,
                              missing(na.action), parent.frame(), least = 2L,
@@ -284,6 +293,7 @@ test_dependence.test_variables <- function(data, asked) {
     options["filter"] <- list(without_factor(filter))
   }
   units <- exchange_units(variables, options)
+  warn_alone(units$given)
   read <- \(change) {
     again <- read_variables(
       change_values(data$data, change),
@@ -363,7 +373,8 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
     parameter = c(
       law$gamma %||% c(
         n = variables[[1L]]$sample$n,
-        if (!is.null(scheme$clusters)) c(clusters = length(scheme$sizes)),
+        clusters = if (!is.null(scheme$clusters)) length(scheme$sizes),
+        blocks = if (!is.null(scheme$given)) max(scheme$given),
         B = scheme$B
       ), single_bandwidths(kernels)
     ),

@@ -567,10 +567,11 @@ exchange_units <- function(variables, options) {
   units
 }
 
-# Are the points of each cluster the same to the kernel?
+# Are the points of each cluster the same to the kernel, but for rounding?
 constant_within <- function(sample, codes) {
   values <- if (knows_points(sample)) sample$x else sample_matrix(sample)
-  all(values == take_rows(values, which(!duplicated(codes))[codes]))
+  apart <- abs(values - take_rows(values, which(!duplicated(codes))[codes]))
+  max(apart) <= 1e-8 * diff(range(values))
 }
 
 # The data of the variables, list(x, y) or list(x: a list of them), with other
@@ -596,42 +597,38 @@ fit_moved <- function(variables, units, read) {
 
 # --- Other views of the values -----------------------------------------------
 
-# By their names the samples of further statistics of HSIC, two each, that see
-# what the plain one hardly does: in blocks the values less the means of their
-# blocks, and lines; where a variable is constant within clusters, the means of
-# the other one.
+# Further statistics of HSIC, by their names the samples of two variables. They
+# see what the plain statistic hardly does: where a variable is constant within
+# clusters the means of the other one, in blocks the values less the means of
+# their blocks, and in both cases lines.
 hsic_views <- function(variables, options, units, read) {
+  # Of linear kernels, as factors have, all would be the same.
+  open <- !vapply(variables, \(v) is_linear(v$sample$kernel), NA)
   if (length(variables) > 2L || options$alone || options$operator ||
         options$null != "permutation" || !is_average(options$estimator) ||
         !is.null(options$bandwidths) ||
         !0L %in% c(options$filter, list(order = 0L))$order) {
     return(NULL)
   }
+  samples <- lapply(variables, `[[`, "sample")
+  blocks <- units$given
+  views <- list()
   if (!is.null(units$moved)) {
-    means <- cluster_means(variables, units, read)
-    return(list("HSIC of cluster means" = lapply(means, given_blocks,
-                                                 units$blocks)))
+    blocks <- units$blocks
+    samples <- cluster_means(variables, units, read)
+    views$`HSIC of cluster means` <- samples
   }
-  # Factors have linear kernels, of which these views make the same again.
-  open <- !vapply(variables, \(v) is_linear(v$sample$kernel), NA)
-  if (is.null(units$given) || !any(open)) {
-    return(NULL)
+  add <- \(make) replace(samples, which(open), lapply(samples[open], make))
+  if (!is.null(blocks) && any(open)) {
+    views$`HSIC of values less block means` <- add(\(sample) {
+      centered_view(sample, blocks)
+    })
   }
-  view <- \(make) {
-    samples <- lapply(variables, `[[`, "sample")
-    samples[open] <- lapply(samples[open], make)
-    lapply(samples, given_blocks, units$given)
+  if (!is.null(c(blocks, units$moved)) && any(open) &&
+        all(vapply(samples, knows_points, NA))) {
+    views[[linear_view]] <- add(linear_sample)
   }
-  c(
-    list("HSIC of values less block means" = view(\(sample) {
-      centered_view(sample, units$given)
-    })),
-    if (all(vapply(variables, \(v) knows_points(v$sample), NA))) {
-      stats::setNames(list(view(\(sample) {
-        points_sample(sample$x, kernel_linear())
-      })), linear_view)
-    }
-  )
+  lapply(views, lapply, given_blocks, blocks)
 }
 
 # A point for each cluster: of what is constant in each its value, of columns of

@@ -34,7 +34,7 @@
 #' `print()` says which statistic was the largest. With more points, of a `gram`
 #' or a `dist` object, with other estimators or null distributions, many
 #' bandwidths, bins or an explicit `statistic` it is the MMD alone, as it is by
-#' `filter = "none"`; with `blocks` or factors among columns it is one of two
+#' `filter = "none"`; with `blocks` or factors among columns it is one of a few
 #' statistics, see below. `estimate` has the MMD in any case.
 #' @section Pairs and clusters:
 #' Points of pairs, subjects or strata that have points in several samples
@@ -53,18 +53,19 @@
 #' is asked for. Permutations within blocks leave H as it is: the level is
 #' exact. S-KMSE shrinks features that are centered, often to nothing.
 #'
-#' With `blocks` the plain statistic is one of two, unless the kernel is linear,
-#' for which both are the same: the other is
-#' \eqn{\mathrm{MMD}^2}{MMD^2} *of points less block means*, whose columns are
-#' centered before the kernel sees them. It sees shifts that are small beside
-#' the differences of subjects, the plain one changes of scale. The larger one,
-#' each standardized over all draws, is the statistic `max z`, see
-#' [test_filter()]. The ratio of its bandwidth to that of the points is that of
-#' the median distances. For sums of kernels and [kernel_function()], and where
-#' only kernel values are known, it is an RBF kernel, at the median, of the
-#' distances of features less the means of their blocks. It joins the statistics
-#' of filters that have order 0. `filter = "none"` is the plain statistic alone,
-#' as are `bandwidths = "fuse"` and estimators other than the KME.
+#' With `blocks` the plain statistic is one of three, unless the kernel is linear,
+#' for which all are the same. \eqn{\mathrm{MMD}^2}{MMD^2} *of points less block
+#' means*, whose columns are centered before the kernel sees them, sees shifts
+#' that are small beside the differences of subjects; the plain one sees changes
+#' of scale; *linear* \eqn{\mathrm{MMD}^2}{MMD^2}, of points, sees what a linear
+#' model with blocks would. The largest one, each
+#' standardized over all draws, is the statistic `max z`, see [test_filter()].
+#' The bandwidth of the second is to that of the points as the median distances
+#' are. For sums of kernels and [kernel_function()], and where only kernel values
+#' are known, its kernel is an RBF kernel, at the median, of the distances of
+#' features less the means of their blocks. These statistics join those of
+#' filters that have order 0. `filter = "none"` is the plain statistic alone, as
+#' are `bandwidths = "fuse"` and estimators other than the KME.
 #'
 #' `print()` says where the statistic is below 99% of the draws: then the points
 #' that change places are less alike than those of different samples, as in
@@ -161,8 +162,8 @@
 #' \item{unbiased}{for two samples: the unbiased statistic and its exact
 #'   standard deviation over all permutations}
 #' \item{statistics, left}{see [test_filter()]}
-#' \item{views}{samples of the points less the means of their blocks, or of the
-#'   ANOVA kernel, by the names of their statistics}
+#' \item{views}{samples of the points less the means of their blocks, with the
+#'   linear or the ANOVA kernel, by the names of their statistics}
 #' \item{spectra}{with profiles: the eigenvalues of each group's covariance,
 #'   and the 5% and 95% quantiles of the draws'}
 #' \item{arguments, origin}{what was asked for, and what the data are called}
@@ -272,7 +273,7 @@ most_points_with_profiles <- 400
 settle_statistics <- function(options, asked, sample, least) {
   if (is.null(c(options$filter, options$bandwidths, options$bins,
                 options$blocks, asked$control$statistic)) && !options$alone &&
-        !is_gower(sample$kernel) &&
+        !any(sample$kernel$scaling$nominal) &&
         options$null == "permutation" && is_average(options$estimator) &&
         !stores_gram(sample) && !is.null(flat_diagonal(sample$kernel)) &&
         sample$n <= filter_most_points && least > 1L) {
@@ -299,6 +300,7 @@ test_pooled.pooled_samples <- function(pooled, asked) {
   units <- sample_units(samples$sizes, options$blocks, options$clusters,
                         samples$order)
   samples$origin$blocks <- units$given
+  warn_alone(units$given)
   scheme <- check_permutations(options, units, samples$order)
   scheme$bins <- count_bins(options, samples$sizes)
   samples$views <- sample_views(samples, view_names(samples, options))
@@ -606,6 +608,7 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
         if (several) c(groups = length(sizes), N = sum(sizes)) else
           c(m = sizes[[1L]], n = sizes[[2L]]),
         clusters = if (!is.null(scheme$clusters)) sum(scheme$sizes),
+        blocks = if (!is.null(scheme$given)) max(scheme$given),
         bins = samples$bins, B = scheme$B
       ), bandwidth
     ),
@@ -642,7 +645,8 @@ mmd_words <- function(options, views = NULL) {
   order <- options$filter$order
   c(if (!c(order, 0L)[1L] %in% 0:2) order else
     if (is.null(options$bandwidths)) "MMD" else "fused MMD",
-    sub("MMD^2", "also", views, fixed = TRUE),
+    if (length(views)) paste("also", trimws(sub("MMD^2", "", views,
+                                                fixed = TRUE))),
     filter_label(options$filter), options$estimator$label, options$statistic)
 }
 

@@ -309,8 +309,10 @@ view_names <- function(samples, options, most = samples$sample$n) {
         !0L %in% c(options$filter, list(order = 0L))$order) {
     return(NULL)
   }
+  # Of a linear kernel all are the same.
   blocks <- !is.null(options$blocks) && !is_linear(samples$sample$kernel)
   c(if (blocks) "MMD^2 of points less block means",
+    if (blocks && knows_points(samples$sample)) "linear MMD^2",
     if (most <= filter_most_points && has_interactions(samples$sample)) {
       "MMD^2 of the ANOVA kernel"
     })
@@ -320,12 +322,20 @@ view_names <- function(samples, options, most = samples$sample$n) {
 # one does not, and no labels.
 sample_views <- function(samples, names) {
   if (!is.null(names)) sapply(names, \(name) {
+    sample <- samples$sample
     if (endsWith(name, "block means")) {
-      centered_view(samples$sample, samples$origin$blocks)
+      centered_view(sample, samples$origin$blocks)
+    } else if (name == "linear MMD^2") {
+      linear_sample(sample)
     } else {
-      anova_view(samples$sample)
+      anova_view(sample)
     }
   }, simplify = FALSE)
+}
+
+# The same points with the linear kernel.
+linear_sample <- function(sample) {
+  points_sample(sample$x, kernel_linear(), raw = sample_raw(sample))
 }
 
 # Are there two blocks at least, the numeric columns and each factor?
@@ -367,6 +377,7 @@ centered_view <- function(sample, blocks) {
   if (knows_points(sample) && !is_sum(kernel) && !is_function_kernel(kernel)) {
     kernel$scaling <- NULL
     r <- center_blocks(sample$x, blocks)
+    colnames(r) <- paste(colnames(r), "less block means", recycle0 = TRUE)
     if (!is.null(kernel$bandwidth)) {
       usual <- \(x) {
         kernel$bandwidth <- "median"

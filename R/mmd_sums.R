@@ -277,6 +277,10 @@ sums_statistics <- function(samples, options, scheme, estimator) {
     \(sums) plain_statistic(sums, options$statistic)
   } else {
     statistics$alpha <- group_shares(observed_sums(sums), shares)[1L, ]
+    if (all(statistics$alpha == 1)) {
+      warn_kernmean("the estimator shrinks all means to 0, and the test says ",
+                    "nothing; the average, \"kme\", does not shrink")
+    }
     \(sums) share_statistic(sums, shares)
   }
   statistics$values <- of(sums)

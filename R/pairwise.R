@@ -5,7 +5,7 @@
 #'
 #' Each comparison is the two-sample test [mmd_test()] of its two groups with
 #' the same `filter`. By default that is here, unlike there, the MMD alone,
-#' `filter = "none"` (with `blocks` or factors among the columns the two
+#' `filter = "none"` (with `blocks` or factors among the columns the few
 #' statistics that stand there); `filter = TRUE` takes the several statistics of
 #' its joint test. What is permuted are the points of the pair (within their
 #' `blocks`, by `clusters`, or all labelings of the pair): labels of all groups

@@ -437,7 +437,9 @@ as_factors <- function(x, label = NULL) {
                                 grepl("^[0-9]{4}-[0-9]", words)) > 0.5) {
     warn_kernmean("'", label, "' is text, most of it numbers or dates, and is ",
                   "taken as a factor of ", count_of(length(words), "level"),
-                  "; no numbers are ", quoted(words[!number(words)]),
+                  if (!all(number(words))) {
+                    paste0("; no numbers are ", quoted(words[!number(words)]))
+                  },
                   "; as.numeric() or as.Date() makes numbers of it",
                   kind = "text")
   }
@@ -456,8 +458,12 @@ put_columns <- function(x, at, columns) {
 # Points: a numeric matrix, or of data with factors among its columns a data
 # frame of numbers and factors.
 read_points <- function(x, name = "x") {
-  if (is.ordered(x)) x <- data.frame(x)
-  if (is.data.frame(x)) x <- as_factors(x)
+  # A single string is hardly a sample.
+  if (is.factor(x) || is.character(x) && is.null(dim(x)) && length(x) > 1L) {
+    x <- data.frame(x = as_factors(x, name))
+  } else if (is.data.frame(x)) {
+    x <- as_factors(x)
+  }
   mixed <- is.data.frame(x) && any(vapply(x, is.factor, NA))
   if (mixed) read_mixed(x, name) else check_data(x, name)
 }

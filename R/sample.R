@@ -537,12 +537,23 @@ predict_gaps <- function(object, newdata, ...) {
   gaps <- which(rowSums(as.matrix(is.na(
     if (any(used)) take_columns(newdata, used) else newdata
   ))) > 0)
-  if (length(gaps) %in% c(0L, NROW(newdata))) {
+  if (!length(gaps)) {
     return(NULL)
   }
   omit <- structure(gaps, names = rownames(newdata)[gaps], class = "exclude")
-  rapply(list(predict(object, take_frame(newdata, -gaps), ...)),
-         \(x) stats::napredict(omit, x), how = "replace")[[1L]]
+  every <- length(gaps) == NROW(newdata)
+  # The shape of what is said of a row is that of any point.
+  known <- if (every) take_rows(sample_raw(object$sample), 1L) else
+    take_frame(newdata, -gaps)
+  rapply(list(predict(object, known, ...)), \(x) {
+    if (!every) {
+      return(stats::napredict(omit, x))
+    }
+    x <- take_frame(x, rep(NA_integer_, length(gaps)))
+    if (is.matrix(x)) rownames(x) <- names(omit) else
+      if (!is.null(names(x))) names(x) <- names(omit)
+    x
+  }, how = "replace")[[1L]]
 }
 
 # The points of the sample as new ones.

@@ -209,6 +209,15 @@ read_units <- function(blocks, clusters, order) {
   units
 }
 
+# Blocks of one point, as of a number taken for groups, hold nothing.
+warn_alone <- function(blocks) {
+  alone <- sum(tabulate(as.integer(blocks)) == 1L)
+  if (alone > length(blocks) / 4) {
+    warn_kernmean(alone, " of ", length(blocks), " points are alone in their ",
+                  "block and tell the test nothing", kind = "alone")
+  }
+}
+
 # The value that all points of a cluster share, one for each cluster; NULL if
 # they share none.
 by_cluster <- function(values, clusters) {

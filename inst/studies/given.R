@@ -4,8 +4,8 @@
 #               with small and large differences between blocks, and what is no
 #               line; beside lm(y ~ x + b).
 # two-sample    mmd_test(y ~ g, blocks = b) on 120 points, g by other chances in
-#               each block; beside lm(y ~ g + b), or of binary y the test of
-#               Mantel and Haenszel.
+#               each block, and on 25 pairs; beside lm(y ~ g + b), of pairs the
+#               t-test, or of binary y the test of Mantel and Haenszel.
 # clusters      hsic_test(y ~ v, clusters = c), v constant in each of 20
 #               clusters of 2 to 20 points; beside lm(mean of y ~ v).
 
@@ -89,6 +89,14 @@ groups <- function(outcome) {
   data.frame(b, g = factor(g), y = outcome(b, g))
 }
 
+# Both values of 25 persons, whose own level has this sd.
+pairs <- function(between, noise, shift = 0) {
+  own <- between * stats::rnorm(25)
+  data.frame(b = rep(1:25, 2), g = factor(rows(2, 25)), y = c(
+    own + stats::rnorm(25), own + shift + noise * stats::rnorm(25)
+  ))
+}
+
 two_sample <- list(
   "shift .6 against the blocks" = function() {
     groups(function(b, g) -b + 0.6 * g + stats::rnorm(120))
@@ -101,6 +109,8 @@ two_sample <- list(
       stats::rbinom(120, 1, stats::plogis(2 - 0.75 * b + 1.2 * g))
     })
   },
+  "25 pairs, sd 2.5, shift .8" = function() pairs(2.5, 1, 0.8),
+  "25 pairs, sd 1, noise 2.5 times as wide" = function() pairs(1, 2.5),
   "null" = function() groups(function(b, g) -b + stats::rnorm(120))
 )
 

@@ -25,7 +25,7 @@ row_of <- function(table, ...) {
 
 # A figure as a PNG file of few colours, a third of the size: knitr draws a BMP
 # file, which is read and written again.
-small_png <- function(bmp, most = 32) {
+small_png <- function(bmp, most = 20) {
   bytes <- readBin(bmp, "raw", file.size(bmp))
   number <- function(at, size = 4) {
     readBin(bytes[at + seq_len(size)], "integer", 1, size, endian = "little")
@@ -42,12 +42,17 @@ small_png <- function(bmp, most = 32) {
     table <- matrix(as.integer(bytes[54 + seq_len(1024)]), 4)
     pixels <- table[1:3, pixels + 1]
   }
-  # The colours that come most often; for each other one the nearest of them.
+  # Black, a grey, and the colours that come most often, bright ones the sooner,
+  # as greys come with every letter; for each other one the nearest of them.
   code <- drop(c(1, 256, 65536) %*% pixels)
-  every <- sort(table(code), decreasing = TRUE)
-  every <- outer(c(65536, 256, 1), as.numeric(names(every)), function(unit, x) {
+  counts <- table(code)
+  every <- outer(c(65536, 256, 1), as.numeric(names(counts)), function(unit, x) {
     x %/% unit %% 256
   })
+  bright <- apply(every, 2, function(x) diff(range(x)))
+  rank <- counts * (1 + bright / 16)
+  rank[bright == 0 & every[1, ] %in% c(0, 128)] <- Inf
+  every <- every[, order(-rank), drop = FALSE]
   kept <- every[, seq_len(min(most, ncol(every))), drop = FALSE]
   near <- max.col(2 * crossprod(every, kept) -
                     rep(colSums(kept^2), each = ncol(every)), "first")

@@ -1,4 +1,5 @@
-# Points less the means of their blocks as one more view in tests with blocks.
+# Points less the means of their blocks, and lines, as further views in tests with
+# blocks.
 
 set.seed(61)
 pair <- rep(1:8, 2)
@@ -15,7 +16,7 @@ middle_R <- \(x) sqrt(median(dist(x)^2))
 # Each point less the mean of its block.
 within_R <- \(x, blocks) x - apply(as.matrix(x), 2, ave, blocks)
 
-test_that("the test is the larger z of the points and of those centered", {
+test_that("the test is the largest z of the points, those centered, lines", {
   # Blocks of several sizes, three groups.
   three <- rep(c("u", "v", "w"), c(5, 6, 5))
   some <- c(1, 2, 3, 4, 5, 1, 2, 2, 6, 6, 3, 1, 4, 6, 5, 7)
@@ -24,16 +25,18 @@ test_that("the test is the larger z of the points and of those centered", {
     test <- run(x, groups = groups, blocks = blocks)
     r <- within_R(x, blocks)
     theta <- c(middle_R(x), middle_R(r))
-    expect_near(test$statistics$bandwidth, theta, 1e-12)
+    expect_near(test$statistics$bandwidth[1:2], theta, 1e-12)
     alone <- Map(\(x, theta) {
       run(x, kernel = kernel_rbf(theta), filter = "none", groups = groups,
           blocks = blocks)
     }, list(x, r), theta)
+    alone[[3]] <- run(x, kernel = kernel_linear(), groups = groups,
+                      blocks = blocks)
     z <- sapply(alone, \(one) drop(scale(one$replicates)))
-    expect_near(test$replicates, pmax(z[, 1], z[, 2]), 1e-8)
+    expect_near(test$replicates, pmax(z[, 1], z[, 2], z[, 3]), 1e-8)
     expect_equal(test$statistics$p.value, sapply(alone, `[[`, "p.value"))
     expect_equal(test$p.value, mean(test$replicates >= max(z[1, ]) - 1e-8))
-    expect_named(test$views, centered)
+    expect_named(test$views, c(centered, "linear MMD^2"))
   }
 })
 
@@ -100,12 +103,18 @@ test_that("the witness is that of the larger one", {
   test <- mmd_test(extra ~ group, sleep, blocks = ID, control = every)
   r <- drop(within_R(sleep$extra, sleep$ID))
   expect_lt(test$p.value, 0.005)
-  expect_equal(test$statistics$maximum, c(FALSE, TRUE))
+  expect_equal(test$statistics$maximum, c(FALSE, FALSE, TRUE))
+  # Of lines it is one.
+  line <- -mean(sleep$extra[11:20] - sleep$extra[1:10])
+  expect_near(generics::augment(test)$.witness,
+              line * (sleep$extra - mean(sleep$extra)), 1e-12)
+  test$statistics$maximum <- c(FALSE, TRUE, FALSE)
   k <- gram_R(kernel_rbf(middle_R(r)), matrix(r))
   expect_near(generics::augment(test)$.witness,
               rowMeans(k[, 1:10]) - rowMeans(k[, 11:20]), 1e-12)
   picture <- fit_picture.mmd_test(test, "witness")
   expect_match(picture$title, centered, fixed = TRUE)
+  expect_equal(picture$xlab, "extra less block means")
   expect_near(picture$layers[[5]]$data$x, r[1:10], 1e-12)
 })
 

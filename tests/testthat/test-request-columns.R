@@ -28,7 +28,7 @@ test_that("lists, characters and complex numbers are refused by name", {
   x <- data.frame(a = 1:3)
   x$z <- list(1, 2, 3)
   refused(kme(x), "column 'z' of 'x' must be numeric, not a list")
-  refused(kme(letters), "'x' must be .* \\(character\\)")
+  refused(kme("letters"), "'x' must be .*, not \"letters\"")
   refused(kme(1i * 1:3), "'x' must be .* \\(complex\\)")
   refused(kme(numeric()), "at least one row")
 })

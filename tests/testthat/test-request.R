@@ -17,7 +17,7 @@ test_that("data that are no numbers are refused with what is wrong", {
     kme(with(NA, NA, NaN)), kme(with(Inf, -Inf, 1, NA)), gram(with(Inf)),
     kernel_matrix(x, with(NaN), rbf), predict(kme(x, rbf), with(Inf)),
     kme("a"), kme(NULL), kme(d), kme(m),
-    kme(factor(1:3)),
+    mmd_gof(factor(1:3), "normal"),
     kme(surv), kme(s), kme_density(data.frame(f = factor(1:3))),
     kme_density(data.frame(o = factor(1:3, ordered = TRUE))),
     kme(~ surv, s), hsic_test(surv ~ a, s),

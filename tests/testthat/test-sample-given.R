@@ -191,8 +191,26 @@ test_that("where one variable is constant in clusters their means are tested", {
   theta <- \(z) sqrt(median(dist(z)^2))
   alone <- hsic_set(means, v, kernel_x = kernel_rbf(theta(means)),
                     kernel_y = kernel_rbf(theta(v)))
-  expect_equal(test$statistics$statistic, c("HSIC", "HSIC of cluster means"))
-  expect_near(test$statistics$value[2], alone$statistic[[1]], 1e-12)
+  expect_equal(test$statistics$statistic,
+               c("HSIC", "HSIC of cluster means", "linear HSIC"))
+  line <- hsic_set(means, v, kernel = kernel_linear())
+  expect_near(test$statistics$value[2:3],
+              c(alone$statistic[[1]], line$statistic[[1]]), 1e-10)
+  # Rounding does not make a variable vary within clusters.
+  nearly <- replace(v[codes], 3, v[codes[3]] + 1e-10)
+  expect_length(hsic_test(a, nearly, clusters = codes, B = 9)$statistics$z, 3)
+  # Pairs of clusters: their means less those of the pair, too.
+  pairs <- rep(1:3, each = 2)
+  test <- hsic_test(a, v[codes], clusters = codes, blocks = pairs[codes],
+                    B = 19)
+  r <- within(means, pairs)
+  s <- within(v, pairs)
+  expect_equal(test$statistics$statistic[3], "HSIC of values less block means")
+  expect_near(test$statistics$value[3:4], c(
+    hsic_R(given_R(gram_R(kernel_rbf(theta(r)), r), pairs),
+           given_R(gram_R(kernel_rbf(theta(s)), s), pairs)),
+    hsic_R(tcrossprod(r), tcrossprod(s))
+  ), 1e-10)
   expect_equal(test$kernel$y$bandwidth, theta(v))
   # A factor has the shares of its levels.
   f <- factor(ifelse(a > median(a), "u", "w"))
