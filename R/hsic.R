@@ -38,10 +38,10 @@
 #'
 #' Two variables have two further statistics in the same p-value, unless
 #' `filter = "none"` or both kernels are linear: HSIC of the values less block
-#' means (kernels of columns that are centered before; see [mmd_test()] for their
-#' bandwidths), and *linear HSIC*, of points with linear kernels, whose z counts
-#' 1.5 times, so that the test is nearly as powerful on lines as `lm()` is (see
-#' `vignette("tests")`).
+#' means (kernels of columns that are centered before; see [mmd_test()] for
+#' their bandwidths), and *linear HSIC*, of points with linear kernels, whose z
+#' counts 1.5 times, so that the test is nearly as powerful on lines as `lm()`
+#' is (see `vignette("tests")`).
 #'
 #' @section Clusters:
 #' Points that come in clusters (the visits of a patient) cannot change places
@@ -115,8 +115,9 @@
 #' @param progress Show a progress bar?
 #' @param formula `y ~ a + b`: tests y against (a, b), the sum on each side
 #'   being one variable; `. ~ g` has all other columns on its left, but those of
-#'   `blocks` and `clusters`. Without a left side each term is a variable: `~ y + a + b` tests joint independence.
-#'   `kernel_x` is for the left side, here y, `kernel_y` for the right.
+#'   `blocks` and `clusters`. Without a left side each term is a variable: `~ y
+#'   + a + b` tests joint independence. `kernel_x` is for the left side, here y,
+#'   `kernel_y` for the right.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #'

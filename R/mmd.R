@@ -53,19 +53,19 @@
 #' is asked for. Permutations within blocks leave H as it is: the level is
 #' exact. S-KMSE shrinks features that are centered, often to nothing.
 #'
-#' With `blocks` the plain statistic is one of three, unless the kernel is linear,
-#' for which all are the same. \eqn{\mathrm{MMD}^2}{MMD^2} *of points less block
-#' means*, whose columns are centered before the kernel sees them, sees shifts
-#' that are small beside the differences of subjects; the plain one sees changes
-#' of scale; *linear* \eqn{\mathrm{MMD}^2}{MMD^2}, of points, sees what a linear
-#' model with blocks would. The largest one, each
-#' standardized over all draws, is the statistic `max z`, see [test_filter()].
-#' The bandwidth of the second is to that of the points as the median distances
-#' are. For sums of kernels and [kernel_function()], and where only kernel values
-#' are known, its kernel is an RBF kernel, at the median, of the distances of
-#' features less the means of their blocks. These statistics join those of
-#' filters that have order 0. `filter = "none"` is the plain statistic alone, as
-#' are `bandwidths = "fuse"` and estimators other than the KME.
+#' With `blocks` the plain statistic is one of three, unless the kernel is
+#' linear, for which all are the same. \eqn{\mathrm{MMD}^2}{MMD^2} *of points
+#' less block means*, whose columns are centered before the kernel sees them,
+#' sees shifts that are small beside the differences of subjects; the plain one
+#' sees changes of scale; *linear* \eqn{\mathrm{MMD}^2}{MMD^2}, of points, sees
+#' what a linear model with blocks would. The largest one, each standardized
+#' over all draws, is the statistic `max z`, see [test_filter()]. The bandwidth
+#' of the second is to that of the points as the median distances are. For sums
+#' of kernels and [kernel_function()], and where only kernel values are known,
+#' its kernel is an RBF kernel, at the median, of the distances of features less
+#' the means of their blocks. These statistics join those of filters that have
+#' order 0. `filter = "none"` is the plain statistic alone, as are `bandwidths =
+#' "fuse"` and estimators other than the KME.
 #'
 #' `print()` says where the statistic is below 99% of the draws: then the points
 #' that change places are less alike than those of different samples, as in

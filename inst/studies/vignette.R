@@ -46,9 +46,8 @@ small_png <- function(bmp, most = 20) {
   # as greys come with every letter; for each other one the nearest of them.
   code <- drop(c(1, 256, 65536) %*% pixels)
   counts <- table(code)
-  every <- outer(c(65536, 256, 1), as.numeric(names(counts)), function(unit, x) {
-    x %/% unit %% 256
-  })
+  every <- as.numeric(names(counts))
+  every <- outer(c(65536, 256, 1), every, function(unit, x) x %/% unit %% 256)
   bright <- apply(every, 2, function(x) diff(range(x)))
   rank <- counts * (1 + bright / 16)
   rank[bright == 0 & every[1, ] %in% c(0, 128)] <- Inf

@@ -1,5 +1,5 @@
-# Points less the means of their blocks, and lines, as further views in tests with
-# blocks.
+# Points less the means of their blocks, and lines, as further views in tests
+# with blocks.
 
 set.seed(61)
 pair <- rep(1:8, 2)
