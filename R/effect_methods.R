@@ -26,7 +26,8 @@ confint.kme_effect <- function(object, parm, level = 0.95, ...) {
   ends <- as.matrix(effect_table(same_version(object), level)[3:4])
   shares <- c(1 - level, 1 + level) / 2
   colnames(ends) <- paste(format(100 * shares, trim = TRUE, digits = 3L), "%")
-  if (missing(parm)) ends else take_rows(ends, parm)
+  if (missing(parm)) ends else
+    take_rows(ends, take(parm, new_kind("names or numbers", is.atomic)))
 }
 
 # Degrees of freedom of the errors of so many clusters.

@@ -155,21 +155,20 @@ update.kernmean_fit <- function(object, ...) {
 
 # --- What some fits do not have ----------------------------------------------
 
-# A method that finds no field of this kind in the fit, or has a default that
-# finds none.
-no_field <- function(what) {
-  function(object, ...) NextMethod() %||% has_none(object, what, "object")
+# A method that returns a field of the fit, or says that there is none.
+no_field <- function(field, what) {
+  function(object, ...) object[[field]] %||% has_none(object, what, "object")
 }
 no_method <- \(what) function(object, ...) has_none(object, what, "object")
 
 #' @export
-coef.kernmean_fit <- no_field("coefficients")
+coef.kernmean_fit <- no_field("coefficients", "coefficients")
 #' @export
-fitted.kernmean_fit <- no_field("fitted values")
+fitted.kernmean_fit <- no_field("fitted", "fitted values")
 #' @export
-residuals.kernmean_fit <- no_field("residuals")
+residuals.kernmean_fit <- no_field("residuals", "residuals")
 #' @export
-weights.kernmean_fit <- no_field("weights")
+weights.kernmean_fit <- no_field("weights", "weights")
 #' @export
 anova.kernmean_fit <- no_method("an analysis of variance")
 #' @export
@@ -194,7 +193,8 @@ biplot.kernmean_fit <- function(x, ...) {
 # The tables of a summary.
 #' @export
 as.data.frame.summary.kernmean_fit <- function(x, ...) {
-  as.data.frame(Find(is.data.frame, unclass(x)) %||% x$fit, ...)
+  check_dots(...)
+  as.data.frame(Find(is.data.frame, unclass(x)) %||% x$fit)
 }
 
 # --- Pieces of rows and facts ------------------------------------------------

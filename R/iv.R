@@ -93,7 +93,7 @@ iv_settings <- door_table(
   "iv_control", select = maybe(choice("cv")),
   rule = maybe(choice("paired", "1se", "min")),
   folds = maybe(new_kind("a number, \"blocks\", or the fold of each row", \(x) {
-    length(x) != 1L || !anyNA(x)
+    is.atomic(x) && (length(x) != 1L || !anyNA(x))
   })),
   intercept = maybe(flag), correct = maybe(number(0, 1)),
   landmarks = maybe(some_rows),

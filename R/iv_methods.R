@@ -608,8 +608,9 @@ fit_values.rkhs_iv <- function(x, newdata = NULL) {
   if (!is_nested_fit(x)) {
     return(named_frame(cbind(.fitted = fitted, .resid = residuals)))
   }
-  cbind(prefixed(fitted, ".fitted_"),
-        if (!is.null(residuals)) prefixed(residuals, ".resid_"))
+  fitted <- prefixed(fitted, ".fitted_")
+  if (is.null(residuals)) fitted else
+    cbind(fitted, prefixed(residuals, ".resid_"))
 }
 
 # The outcome and the columns of all blocks that have points; what two of them

@@ -396,7 +396,9 @@ is_poly <- function(kernel, degree = kernel$degree) {
   identical(kernel$family, "poly") && kernel$degree %in% degree
 }
 
-is_gower <- function(kernel) identical(kernel$family, "gower")
+is_gower <- function(kernel) {
+  is.list(kernel) && identical(kernel$family, "gower")
+}
 
 is_linear <- function(kernel) is_poly(kernel, 1L)
 

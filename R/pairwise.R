@@ -74,7 +74,7 @@
 #' \item{B, null, type, estimator, noise, kernel, sample, groups, sizes,
 #'   arguments}{as of [mmd_test()]; `B` is `NULL` where there are no random
 #'   draws}
-#' \item{labelings, least}{of each comparison how many labelings there are, `NA`
+#' \item{labelings, least}{of each comparison how many labelings there are, 0
 #'   unless all were taken, and the least p-value possible}
 #' `print()` shows up to twelve rows, of more the ten with the smallest
 #' p-values. `as.data.frame()` gives the table, `as.matrix()` a matrix groups by
@@ -261,10 +261,10 @@ draws_at_random <- function(asked) {
 }
 
 # The pairs with the least p-value that each can have, and the number of
-# labelings where all are taken, else NA. Says what no data could change: too
+# labelings where all are taken, else 0. Says what no data could change: too
 # few labelings or draws.
 least_of_pairs <- function(pairs, asked) {
-  pairs$labelings <- NA_real_
+  pairs$labelings <- 0
   pairs$least <- 0
   if (asked$null == "permutation") {
     for (p in seq_len(nrow(pairs))) {
@@ -277,7 +277,7 @@ least_of_pairs <- function(pairs, asked) {
       pairs$least[p] <- (1 + all(rowsum(2 * group - 3, blocks) == 0)) / ways
     }
   }
-  random <- draws_at_random(asked) & is.na(pairs$labelings)
+  random <- draws_at_random(asked) & pairs$labelings == 0
   pairs$least <- pmax(pairs$least, ifelse(random, 1 / (asked$B + 1), 0))
   least <- stats::p.adjust(pairs$least, asked$adjust)
   coarse <- least[least > usual_level * (1 + 1e-9)]
@@ -464,7 +464,7 @@ fit_lines.mmd_pairwise <- function(x, digits) {
   table <- x$table
   lowest <- sum(table$p.value <= x$least * (1 + 1e-9))
   all <- unique(x$labelings)
-  draws <- if (anyNA(all)) {
+  draws <- if (any(all == 0)) {
     if (!is.null(x$B)) paste0("B = ", x$B, if (length(all) > 1L)
       " or all labelings", ", ")
   } else {

@@ -401,7 +401,8 @@ without_gram <- function(sample) {
 }
 
 # A linear kernel whose origin is the mean of the points: tests and centered
-# features do not see where the origin is, but their rounding does.
+# features do not see where the origin is, but their rounding does, and so does
+# the ridge of discriminants.
 center_linear <- function(sample) {
   if (!stores_gram(sample) && is.null(sample$sketch) && knows_points(sample) &&
         is_translated(sample$kernel)) {

@@ -843,7 +843,7 @@ smm_auc <- function(decision, anomalous) {
   check_given(decision)
   check_given(anomalous)
   if (!is.numeric(decision) || length(anomalous) != length(decision) ||
-        !setequal(anomalous, 0:1)) {
+        !is.atomic(anomalous) || !setequal(anomalous, 0:1)) {
     stop_input("'decision' must be numbers, and 'anomalous' TRUE or FALSE for ",
                "each, some of both, not ", describe(decision), " and ",
                describe(anomalous))

@@ -79,6 +79,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
       (ncol(x) > 1L || is_gower(kernel) || is.ordered(x[[1L]]))
     if (mixed) {
       x <- read_mixed(x, name)
+      if (!is.null(kernel)) check_kernel(kernel, kernel_name)
       kernel <- kernel_of(x, kernel, name = kernel_name)
       return(list(name = name, sample = fit_sample(x, kernel, name = name)))
     }

@@ -94,7 +94,8 @@ test_that("r.squared of the squared distances is that of adonis2()", {
               1e-12)
   skip_if_not_installed("vegan")
   home <- new.env()
-  utils::data("dune", "dune.env", package = "vegan", envir = home)
+  package <- "vegan"
+  utils::data("dune", "dune.env", package = package, envir = home)
   away <- getExportedValue("vegan", "vegdist")(home$dune)
   by <- home$dune.env$Management
   theirs <- of_others(

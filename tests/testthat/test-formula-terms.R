@@ -42,7 +42,8 @@ local({
 
   test_that("a table is a variable of a formula, in data or beside them", {
     skip_if_not_installed("vegan")
-    data(dune, dune.env, package = "vegan", envir = environment())
+    package <- "vegan"
+    utils::data("dune", "dune.env", package = package, envir = environment())
     dune <- as.data.frame(scale(dune))
     bound <- cbind(dune, dune.env["Management"])
     want <- run(mmd_test, . ~ Management, bound)

@@ -221,7 +221,9 @@ test_that("where one variable is constant in clusters their means are tested", {
                                                 matrix(v))), 1e-12)
   skip_if_not_installed("nlme")
   set.seed(1)
-  pupils <- as.data.frame(nlme::MathAchieve)
+  package <- "nlme"
+  utils::data("MathAchieve", package = package, envir = environment())
+  pupils <- as.data.frame(MathAchieve)
   pupils <- pupils[pupils$School %in% levels(pupils$School)[1:20], ]
   test <- hsic_test(MathAch ~ MEANSES, pupils, clusters = School)
   expect_lte(test$p.value, 0.02)

@@ -325,6 +325,11 @@ check_matching <- function() {
     small(max(abs(value[-(1:7)] - slopes)) / max(abs(slopes)), 1e-8,
           paste(name, "(slopes)"))
   }
+  x <- scale(input_matrix(57, n, 2), scale = FALSE)
+  products <- x %*% solve(crossprod(x) / n, t(x))
+  apart <- outer(diag(products), diag(products), `+`) - 2 * products
+  check("normal_means", c(mean(exp(-apart / (2 * 0.7^2))),
+                          mean(exp(-diag(products) / (2 * (0.7^2 + 1))))))
   u <- inputs(54, 10)
   pairs <- c(match_free = TRUE, match_free_cross = FALSE)
   for (name in names(pairs)) {

@@ -4,6 +4,7 @@
 #include "apps/hsic.h"
 #include "apps/interval.h"
 #include "apps/noisy.h"
+#include "apps/normal.h"
 #include "apps/sketch.h"
 #include "apps/smooth.h"
 #include "core/blocks.h"
@@ -335,6 +336,14 @@ static void discriminants(void) {
   }
 }
 
+/* What normality is tested by, of the points in two columns. */
+static void standardized(void) {
+  double *z = inputs(57, 2 * N);
+  const km_normal_means means = km_standardized_means(z, N, 2, 0.7, room(N));
+  const double values[] = {means.pairs, means.points};
+  put("normal_means", values, 2);
+}
+
 void run_statistics(void) {
   subset_sums();
   small_forms();
@@ -347,4 +356,5 @@ void run_statistics(void) {
   discriminants();
   independence();
   matching();
+  standardized();
 }
