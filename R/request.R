@@ -433,8 +433,8 @@ as_factors <- function(x, label = NULL) {
   }
   words <- sort(unique(as.vector(x)), method = "radix")
   number <- \(words) !is.na(suppressWarnings(as.double(words)))
-  if (!is.null(label) && mean(number(gsub("[,%$ ]", "", words)) |
-                                grepl("^[0-9]{4}-[0-9]", words)) > 0.5) {
+  like <- number(gsub("[,%$ ]", "", words)) | grepl("^[0-9]{4}-[0-9]", words)
+  if (!is.null(label) && sum(like) > length(words) / 2) {
     warn_kernmean("'", label, "' is text, most of it numbers or dates, and is ",
                   "taken as a factor of ", count_of(length(words), "level"),
                   if (!all(number(words))) {

@@ -325,8 +325,8 @@ check_matching <- function() {
     small(max(abs(value[-(1:7)] - slopes)) / max(abs(slopes)), 1e-8,
           paste(name, "(slopes)"))
   }
-  x <- scale(input_matrix(57, n, 2), scale = FALSE)
-  products <- x %*% solve(crossprod(x) / n, t(x))
+  standard <- scale(input_matrix(57, 70, 2), scale = FALSE)
+  products <- 70 * standard %*% solve(crossprod(standard), t(standard))
   apart <- outer(diag(products), diag(products), `+`) - 2 * products
   check("normal_means", c(mean(exp(-apart / (2 * 0.7^2))),
                           mean(exp(-diag(products) / (2 * (0.7^2 + 1))))))
