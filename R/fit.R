@@ -155,20 +155,24 @@ update.kernmean_fit <- function(object, ...) {
 
 # --- What some fits do not have ----------------------------------------------
 
-# A method that returns a field of the fit, or says that there is none.
-no_field <- function(field, what) {
-  function(object, ...) object[[field]] %||% has_none(object, what, "object")
+# A method that finds no field of this kind in the fit, or has a default that
+# finds none.
+no_field <- function(what) {
+  function(object, ...) {
+    check_dots(...)
+    NextMethod() %||% has_none(object, what, "object")
+  }
 }
 no_method <- \(what) function(object, ...) has_none(object, what, "object")
 
 #' @export
-coef.kernmean_fit <- no_field("coefficients", "coefficients")
+coef.kernmean_fit <- no_field("coefficients")
 #' @export
-fitted.kernmean_fit <- no_field("fitted", "fitted values")
+fitted.kernmean_fit <- no_field("fitted values")
 #' @export
-residuals.kernmean_fit <- no_field("residuals", "residuals")
+residuals.kernmean_fit <- no_field("residuals")
 #' @export
-weights.kernmean_fit <- no_field("weights", "weights")
+weights.kernmean_fit <- no_field("weights")
 #' @export
 anova.kernmean_fit <- no_method("an analysis of variance")
 #' @export

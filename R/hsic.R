@@ -295,20 +295,15 @@ test_dependence.test_variables <- function(data, asked) {
   }
   units <- exchange_units(variables, options)
   warn_alone(units$given)
-  read <- \(change) {
-    again <- read_variables(
-      change_values(data$data, change),
-      list(x = asked$kernel_x, y = asked$kernel_y), asked$kernel,
-      scale = asked$scale
-    )
-    if (is_single(filter)) lapply(again, vary_bandwidth, filter$factors) else
-      again
+  refit <- \(variable, x) {
+    vary_bandwidth(refit_variable(variable, x),
+                   if (is_single(filter)) filter$factors else 1)
   }
-  variables <- fit_moved(variables, units, read)
+  variables <- fit_moved(variables, units, refit)
   if (!is.null(options$bandwidths)) {
     variables <- spread_bandwidths(variables, options$bandwidths, units)
   }
-  options$views <- hsic_views(variables, options, units, read)
+  options$views <- hsic_views(variables, options, units, refit)
   if (length(options$views) && is.null(options$filter)) {
     options$filter <- list(name = "none", order = 0L, factors = 1)
   }

@@ -574,22 +574,15 @@ constant_within <- function(sample, codes) {
   max(apart) <= 1e-8 * diff(range(values))
 }
 
-# The data of the variables, list(x, y) or list(x: a list of them), with other
-# values of some; change: a function of the values and of their number.
-change_values <- function(data, change) {
-  if (length(data) > 1L) Map(change, data, seq_along(data)) else
-    list(x = Map(change, data$x, seq_along(data$x)))
-}
-
 # Where values move between clusters of several sizes their kernel is fitted to
 # one of each cluster: how often a value stands in the data depends on who has
-# it. read(change): the variables of changed data.
-fit_moved <- function(variables, units, read) {
+# it. refit(variable, x) fits it to other points.
+fit_moved <- function(variables, units, refit) {
   moved <- units$moved
-  if (!is.null(moved) && knows_points(variables[[moved]]$sample)) {
-    first <- !duplicated(units$clusters)
-    each <- read(\(x, l) if (l == moved) take_frame(x, first) else x)
-    variables[[moved]]$sample <- sample_take(each[[moved]]$sample,
+  variable <- variables[[moved %||% 1L]]
+  if (!is.null(moved) && !is.null(variable$open)) {
+    each <- take_rows(sample_raw(variable$sample), !duplicated(units$clusters))
+    variables[[moved]]$sample <- sample_take(refit(variable, each)$sample,
                                              units$clusters)
   }
   variables
@@ -601,7 +594,7 @@ fit_moved <- function(variables, units, read) {
 # see what the plain statistic hardly does: where a variable is constant within
 # clusters the means of the other one, in blocks the values less the means of
 # their blocks, and in both cases lines.
-hsic_views <- function(variables, options, units, read) {
+hsic_views <- function(variables, options, units, refit) {
   # Of linear kernels, as factors have, all would be the same.
   open <- !vapply(variables, \(v) is_linear(v$sample$kernel), NA)
   if (length(variables) > 2L || options$alone || options$operator ||
@@ -615,7 +608,7 @@ hsic_views <- function(variables, options, units, read) {
   views <- list()
   if (!is.null(units$moved)) {
     blocks <- units$blocks
-    samples <- cluster_means(variables, units, read)
+    samples <- cluster_means(variables, units, refit)
     views$`HSIC of cluster means` <- samples
   }
   add <- \(make) replace(samples, which(open), lapply(samples[open], make))
@@ -634,26 +627,18 @@ hsic_views <- function(variables, options, units, read) {
 # A point for each cluster: of what is constant in each its value, of columns of
 # numbers their means, with kernels fitted to these, of anything else the mean
 # of the features.
-cluster_means <- function(variables, units, read) {
+cluster_means <- function(variables, units, refit) {
   codes <- units$clusters
-  first <- !duplicated(codes)
-  other <- 3L - units$moved
-  sample <- variables[[other]]$sample
-  numbers <- knows_points(sample) && !is.data.frame(sample_raw(sample)) &&
-    !is_factor_variable(variables[[other]])
-  samples <- lapply(read(\(x, l) {
-    if (l == other && numbers) {
-      rowsum(sample_raw(sample), codes) / tabulate(codes)
-    } else {
-      x
+  sizes <- tabulate(codes)
+  Map(\(variable, l) {
+    sample <- variable$sample
+    if (l == units$moved) {
+      return(sample_take(sample, !duplicated(codes)))
     }
-  }), `[[`, "sample")
-  samples[[units$moved]] <- sample_take(variables[[units$moved]]$sample, first)
-  if (!numbers) {
+    if (is.matrix(sample_raw(sample)) && !is.null(variable$open)) {
+      return(refit(variable, rowsum(sample_raw(sample), codes) / sizes)$sample)
+    }
     sums <- rowsum(t(rowsum(sample_matrix(sample), codes)), codes)
-    samples[[other]] <- gram_sample(new_gram(unname(
-      block_means(sums, tabulate(codes))
-    ), sample$kernel))
-  }
-  samples
+    gram_sample(new_gram(unname(block_means(sums, sizes)), sample$kernel))
+  }, variables, seq_along(variables))
 }

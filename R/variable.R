@@ -1,6 +1,7 @@
 # Variables: what tests of independence and covariance operators take. A
-# variable is list(name, sample, levels): a sample, and for a factor the levels
-# in the order of their columns of indicators.
+# variable is list(name, sample, levels, open, scale): a sample, for a factor
+# the levels in the order of their columns of indicators, and for points what
+# their kernel was fitted from.
 
 # The variables that a door was given: `data` is list(x) or list(x, y), x a
 # variable or, without y, a plain list of them (`alone`: it may be just one). A
@@ -81,7 +82,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
       x <- read_mixed(x, name)
       if (!is.null(kernel)) check_kernel(kernel, kernel_name)
       kernel <- kernel_of(x, kernel, name = kernel_name)
-      return(list(name = name, sample = fit_sample(x, kernel, name = name)))
+      return(fit_variable(x, kernel, name))
     }
     if (!is.null(kernel)) {
       stop_input("'", kernel_name, "' must be NULL when '", name, "' has a ",
@@ -97,8 +98,20 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
     # `scale` is for the others.
     if (is_scaled(kernel)) scale <- NULL
   }
-  list(name = name, sample = fit_sample(check_data(x, name),
-                                        kernel %||% kernel_rbf(), scale, name))
+  fit_variable(check_data(x, name), kernel %||% kernel_rbf(), name, scale)
+}
+
+# A variable of points. open, scale: the kernel and the units asked for, which
+# are fitted to other points by refit_variable().
+fit_variable <- function(x, open, name, scale = NULL) {
+  list(name = name, sample = fit_sample(x, open, scale, name), open = open,
+       scale = scale)
+}
+
+# What was said of the points is not said again.
+refit_variable <- function(variable, x) {
+  suppressWarnings(fit_variable(x, variable$open, variable$name,
+                                variable$scale))
 }
 
 read_factor <- function(x, name) {
