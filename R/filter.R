@@ -524,6 +524,16 @@ aggregate_statistics <- function(values, scale, complete, weight = 1) {
        scale = 1 + slack)
 }
 
+# The plain statistic alone, as one of several.
+plain_filter <- list(name = "none", order = 0L, factors = 1)
+
+# May further statistics of plain means stand beside the plain one?
+takes_views <- function(options) {
+  !options$alone && options$null == "permutation" &&
+    is_average(options$estimator) && is.null(options$bandwidths) &&
+    0L %in% (options$filter %||% plain_filter)$order
+}
+
 # Of the z of means beside those of all that a shift leaves as it is.
 weight_of_means <- 1.3
 # The statistic of lines has this weight beside those of any dependence.

@@ -305,7 +305,7 @@ test_dependence.test_variables <- function(data, asked) {
   }
   options$views <- hsic_views(variables, options, units, refit)
   if (length(options$views) && is.null(options$filter)) {
-    options$filter <- list(name = "none", order = 0L, factors = 1)
+    options$filter <- plain_filter
   }
   scheme <- check_permutations(options, units)
   new_hsic_test(variables, options, scheme,

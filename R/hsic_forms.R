@@ -595,14 +595,11 @@ fit_moved <- function(variables, units, refit) {
 # clusters the means of the other one, in blocks the values less the means of
 # their blocks, and in both cases lines.
 hsic_views <- function(variables, options, units, refit) {
-  # Of linear kernels, as factors have, all would be the same.
-  open <- !vapply(variables, \(v) is_linear(v$sample$kernel), NA)
-  if (length(variables) > 2L || options$alone || options$operator ||
-        options$null != "permutation" || !is_average(options$estimator) ||
-        !is.null(options$bandwidths) ||
-        !0L %in% c(options$filter, list(order = 0L))$order) {
+  if (length(variables) > 2L || !takes_views(options)) {
     return(NULL)
   }
+  # Of linear kernels, as factors have, all would be the same.
+  open <- !vapply(variables, \(v) is_linear(v$sample$kernel), NA)
   samples <- lapply(variables, `[[`, "sample")
   blocks <- units$given
   views <- list()

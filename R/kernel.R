@@ -404,6 +404,9 @@ is_linear <- function(kernel) is_poly(kernel, 1L)
 
 # Does another origin add to its values only what centering takes away again?
 is_translated <- function(kernel) {
+  if (!is_sum(kernel)) {
+    return(is_linear(kernel))
+  }
   parts <- kernel_parts(kernel)
   linear <- vapply(parts, is_linear, NA)
   any(linear) && all(part_times(parts) > 0) &&

@@ -6,7 +6,7 @@
 # filter_statistics(), and of views, see sample_views(); plain: the statistic of
 # order 0.
 filtered_statistics <- function(samples, options, scheme, height) {
-  filter <- options$filter %||% list(name = "none", order = 0L, factors = 1)
+  filter <- options$filter %||% plain_filter
   options$filter <- filter
   check_factors(samples$sample, filter$factors)
   if (filter$name != "none") check_definite(samples$sample$kernel)
@@ -304,9 +304,7 @@ root_source <- function(samples, units, root, order) {
 # in a test of plain means by permutations of at most `most` points; NULL of
 # none.
 view_names <- function(samples, options, most = samples$sample$n) {
-  if (options$alone || options$null != "permutation" ||
-        !is_average(options$estimator) || !is.null(samples$bandwidths) ||
-        !0L %in% c(options$filter, list(order = 0L))$order) {
+  if (!takes_views(options)) {
     return(NULL)
   }
   # Of a linear kernel all are the same.

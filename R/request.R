@@ -219,7 +219,7 @@ request <- function(table, frame = parent.frame(), dots = FALSE) {
     }
     values[i] <- value
   }
-  check_order(values[table$units])
+  if (!is.null(table$units)) check_order(values[table$units])
   if (length(table$rules)) {
     values <- apply_rules(values, table$rules, names[!missing])
   }
@@ -346,6 +346,10 @@ unit_names <- function(x) {
 
 # A word where arguments for the same units have the same names in other orders.
 check_order <- function(values) {
+  values <- values[lengths(values) > 0L]
+  if (length(values) < 2L) {
+    return(invisible())
+  }
   names <- Filter(length, lapply(values, unit_names))
   for (i in seq_along(names)[-1L]) {
     if (!identical(names[[1L]], names[[i]]) &&
@@ -392,7 +396,7 @@ check_data <- function(x, name = "x") {
   }
   check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
   x <- unclass_matrix(x)
-  if (!grepl("newdata|[$]", name)) warn_symmetric(x, name)
+  if (nrow(x) == ncol(x) && !grepl("newdata|[$]", name)) warn_symmetric(x, name)
   # Assigning the mode it has would copy it.
   if (!is.double(x)) storage.mode(x) <- "double"
   x
@@ -602,7 +606,7 @@ plain_matrix <- function(x, name) {
 # A sample that looks like a matrix of kernel values or distances.
 warn_symmetric <- function(x, name) {
   n <- nrow(x)
-  if (n == ncol(x) && n >= 4L && isSymmetric(unname(x))) {
+  if (n >= 4L && isSymmetric(unname(x))) {
     warn_kernmean(
       "'", name, "' is a symmetric matrix, taken as ", n, " points in ", n,
       " columns; ", if (all(diag(x) == 0)) {

@@ -529,7 +529,7 @@ sample_newdata.kernmean_sample <- function(sample, newdata, layout = NULL) {
 # What predict() says of new rows of which some have missing values, NA for
 # these; NULL where none have any.
 predict_gaps <- function(object, newdata, ...) {
-  if (!knows_points(object$sample) ||
+  if (!knows_points(object$sample) || !anyNA(newdata, recursive = TRUE) ||
         !(is.data.frame(newdata) || is.numeric(newdata))) {
     return(NULL)
   }
