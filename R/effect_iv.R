@@ -57,39 +57,69 @@
 #' @export
 kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
                                policy = NULL, target = NULL, smooth = NULL,
-                               clusters = NULL) {
+                               clusters = NULL, what = NULL) {
   asked <- request(iv_effect_arguments)
   same_version(x, "x")
-  if (is_nested_fit(x) || !is_norm(x) || !knows_points(x$blocks$x$sample)) {
-    stop_input("'x' must be a fit of rkhs_iv() with penalty = \"norm\" and ",
-               "points, not a nested one, of \"l2\" or of kernel values")
+  nested <- is_nested_fit(x)
+  if (nested == is.null(what)) {
+    if (!nested) stop_input("'what' must be NULL but for nested fits")
+    asked$what <- "h"
   }
-  task <- weak_task(x)
-  system <- effect_system(task)
-  warn_intervals(system$strength)
-  clusters <- clusters %||% task$clusters
+  asked$what <- asked$what %||% "g"
+  block <- x$blocks[[function_block(x, asked$what)]]
+  if (!is_norm(x) || !knows_points(block$sample)) {
+    stop_input("'x' must be a fit of rkhs_iv() or rkhs_iv_nested() with ",
+               "penalty = \"norm\" and points, not of \"l2\" or of kernel values")
+  }
+  clusters <- clusters %||% x$arguments$clusters
   clusters <- read_clusters(clusters, x$n)
   if (!is.null(clusters)) clusters <- as.integer(clusters)
   name <- c(names(Filter(Negate(is.null), asked[c("policy", "target")])),
             asked$functional)
+  change <- iv_change(x, block, asked, name)
+  task <- weak_task(x)
+  strength <- x$strength
+  if (nested) {
+    system <- nested_system(x, task, asked$what)
+  } else {
+    columns <- exogenous_columns(task$blocks)
+    if (is.null(strength) && length(columns)) {
+      strength <- instrument_strength(task, columns)
+    }
+    # Where exogenous columns stay as they are, nothing but the other
+    # instruments says what happens.
+    if (length(columns) && is.null(task$given) && length(columns$alone) &&
+          !any(columns$both %in% change$moved)) {
+      map <- task$maps$d
+      task <- given_task(task, columns)
+      task$maps$d <- map
+      task$apart <- is.null(x$arguments[["control"]]$correct)
+    }
+    system <- effect_system(task, strength)
+    strength <- system$strength
+    warn_intervals(strength)
+  }
   # What is best predicted must not be shrunk much.
   top <- max(system$values)
-  mu <- if (is.null(x$cv)) x$mu[["mu"]] else
+  mu <- if (is.null(x$cv)) x$mu[[1L]] else
     min(x$cv$mu[which.min(x$cv$score)], top[top > 0])
-  fit <- debias(system, iv_functional(x, task, asked, name), name == "target",
-                mu, clusters)
+  fit <- debias(system, iv_functional(x, task, system, change, asked$what),
+                name == "target", mu, clusters, x$n)
   # Weights of differences have the mean 0.
   if (name != "target") fit$ess <- NA_real_
   label <- \(value) stats::setNames(value, name)
+  y <- if (asked$what == "g") x$y else
+    (x$w %||% 1) * x$fitted.values[, "g"]
   new_fit(c("kme_effect_iv", "kme_effect"), with_residuals(list(
     coefficients = label(fit$estimate),
     vcov = matrix(fit$variance, 1L, dimnames = list(name, name)),
     effective = matrix(fit$effective, dimnames = list(NULL, name)),
     influence = fit$influence, plugin = fit$plugin, functional = name,
-    fits = label(list(c(fit, lambda = x$lambda[["lambda"]], mu = mu))),
-    rows = label(list(seq_len(x$n))), n = x$n, fit = x,
-    y = stats::setNames(x$y, names(x$fitted.values)), kernel = x$kernels$x,
-    cluster = clusters, correct = task$correct, strength = system$strength,
+    fits = label(list(c(fit, lambda = system$lambda, mu = mu))),
+    rows = label(list(seq_len(x$n))), n = x$n, fit = x, what = asked$what,
+    y = stats::setNames(unname(y), rownames(as.matrix(x$fitted.values))),
+    kernel = block$sample$kernel,
+    cluster = clusters, correct = system$correct, strength = strength,
     na.action = x$na.action, arguments = stored(asked)
   )))
 }
@@ -97,8 +127,12 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
 iv_effect_arguments <- door_table(
   "kme_effect.rkhs_iv", x = anything,
   functional = maybe(choice("derivative")), of = anything,
-  policy = maybe(is_a("function", "a function of a data frame")),
+  policy = maybe(new_kind("a function of a data frame, or a list of two", \(f) {
+    is.function(f) || is_plain_list(f) && length(f) == 2L &&
+      all(vapply(f, is.function, NA))
+  })),
   target = anything, smooth = maybe(numbers(open = TRUE)), clusters = anything,
+  what = maybe(choice("g", "h")),
   rules = list(
     when("policy", functional = NULL, of = NULL, target = NULL),
     when("target", functional = NULL, of = NULL),
@@ -111,16 +145,25 @@ iv_effect_arguments <- door_table(
 weak_task <- function(fit) {
   asked <- fit$arguments
   weights <- read_row_weights(asked$weights, fit$n)
-  task <- utils::modifyList(fitted_task(fit), list(
+  task <- fitted_task(fit)
+  task$w <- fit$w
+  task <- utils::modifyList(task, list(
     weights = weights, clusters = asked$clusters,
     design = read_design(asked$controls, fit$n, weights),
     correct = c(fit$correct, 0)[1L], linear = c(fit$linear, 0)[1L]
   ))
+  task$blocks <- fit$blocks
   task$control$landmarks <- fit$landmarks
   task$maps <- if (is.null(fit$maps)) make_maps(task, fit$blocks) else
     Map(\(map, name) c(map, fit$blocks[[name]]["sample"]), fit$maps,
         task$called)
+  if (is_nested_fit(fit)) {
+    return(task)
+  }
   task$straight <- straight_columns(fit$blocks$x, task$design)
+  if (!is.null(fit$error$given)) {
+    task <- given_task(task, exogenous_columns(task$blocks))
+  }
   task$unit <- block_trace(task, "a") / fit$n
   task$partial <- partial_out(task)
   task
@@ -130,12 +173,21 @@ weak_task <- function(fit) {
 # PZ, l: P = ll', own: which rows D takes together, h: of the design,
 # orthonormal; y, root: of weights, axes: from features, constant: what a
 # constant says of Z, correct, strength).
-effect_system <- function(task) {
+effect_system <- function(task, strength) {
   rows <- seq_along(task$y)
   check_memory(length(rows), map_width(task), "use landmarks = or features =",
                copies = 8)
-  moments <- row_moments(task, rows)
+  if (!is.null(task$apart)) {
+    task <- partialled(task)
+    moments <- task$whole
+  } else {
+    moments <- row_moments(task, rows)
+  }
   moments$d$own <- own_moments(task, moments, rows)
+  strength <- strength %||% iv_strength(task, moments)
+  if (isTRUE(task$apart) && task$correct > 0) {
+    task$correct <- strength_rule(strength, NULL, 1, moments$d$own$df)$correct
+  }
   system <- weak_system(task, moments)
   check_result(system$right, "a moment of the features",
                "'y' and of the blocks")
@@ -150,23 +202,71 @@ effect_system <- function(task) {
     right = cross(system$spectrum$vectors, as.matrix(system$right)),
     z = z, pz = product(l, cross(l, z)), l = l,
     own = if (is.null(task$clusters)) rows else number_codes(task$clusters),
-    h = qr.Q(qr(task$design * root)), y = root * task$y, root = root,
-    axes = axes, constant = task$partial$a[1L, ], correct = task$correct,
-    strength = iv_strength(task, moments)
+    design = root * task$design, y = root * task$y, root = root,
+    axes = axes, partial = task$partial$a, correct = task$correct,
+    lambda = task$lambda$d, strength = strength, straight = task$straight,
+    given = task$given
   )
 }
 
-# The functional of the features, a row for each row that it is averaged over;
-# of a target that is no sample one.
-iv_functional <- function(fit, task, asked, name) {
-  block <- fit$blocks$x
+# That of a nested fit: the rows of both moments, one after the other, of which
+# the first has the features of g, and the second those of -wg and of h, each
+# after a constant without a penalty to speak of; and instruments with a
+# constant of their own. unit: the row of each.
+nested_system <- function(fit, task, what) {
+  n <- fit$n
+  rows <- lapply(task$rows, which)
+  check_memory(sum(lengths(rows)), 2 * map_width(task),
+               "use landmarks = or features =", copies = 8)
+  size <- sqrt(unpenalized * block_trace(task, "a") / n)
+  ratio <- if (length(fit$mu) > 1L) sqrt(fit$mu[[2L]] / fit$mu[[1L]]) else 1
+  g <- \(i) cbind(size, map_features(task$maps$a, i))
+  h <- cbind(size, map_features(task$maps$b, rows$c)) / ratio
+  first <- g(rows$d)
+  z <- rbind(cbind(first, matrix(0, nrow(first), ncol(h))),
+             cbind(-(fit$w[rows$c] %||% 1) * g(rows$c), h))
+  actions <- lapply(c(d = "d", c = "c"), \(of) {
+    i <- rows[[of]]
+    f <- map_features(task$maps[[of]], i)
+    f <- f - rep(colMeans(f), each = length(i))
+    root <- instrument_root(task, cross(f), length(i), of)
+    sqrt(n / length(i)) * cbind(1 / sqrt(length(i)), t(root$times(t(f))))
+  })
+  l <- rbind(
+    cbind(actions$d, matrix(0, length(rows$d), ncol(actions$c))),
+    cbind(matrix(0, length(rows$c), ncol(actions$d)), actions$c)
+  )
+  y <- c(fit$y[rows$d], numeric(length(rows$c)))
+  lz <- cross(l, z)
+  s <- .Call(C_r_eigen, cross(lz), ncol(z))
+  check_result(s$values, "a moment of the features", "'y' and of the blocks")
+  z <- product(z, s$vectors)
+  of_h <- seq_len(ncol(z)) > ncol(first)
+  list(
+    values = pmax(s$values, 0), right = cross(product(lz, s$vectors),
+                                              cross(l, as.matrix(y))),
+    z = z, pz = product(l, product(lz, s$vectors)), l = l,
+    own = seq_along(y), design = matrix(0, length(y), 0L), y = y,
+    root = rep(1, length(y)), axes = take_rows(s$vectors, of_h == (what == "h")),
+    partial = matrix(0, 0L, sum(of_h == (what == "h"))), correct = 0,
+    lambda = fit$lambda[[1L]], unit = unlist(rows, use.names = FALSE),
+    second = rep(c(FALSE, TRUE), lengths(rows)),
+    size = if (what == "h") c(size, rep(1, sum(of_h) - 1L)) / ratio else
+      c(size, rep(1, sum(!of_h) - 1L)),
+    rows = rows[[if (what == "g") "d" else "c"]]
+  )
+}
+
+# What an effect changes: list(moved: the columns, along: a direction, or before
+# and after: new points; or target: see iv_target()).
+iv_change <- function(fit, block, asked, name) {
   sample <- block$sample
-  frame <- block_frame(fit, "x")
-  small <- small_map(task$maps$a)
-  whole <- \(z, m) cbind(if (ncol(task$straight)) {
-    product(z, attr(task$straight, "slopes"))
-  }, m)
-  at <- \(new) whole(new$z, point_features(small, sample, new))
+  frame <- block_frame(fit, function_block(fit, asked$what))
+  if (name == "target") {
+    return(list(moved = seq_along(frame), target = iv_target(
+      fit, block, asked$target, asked$smooth
+    )))
+  }
   if (name == "derivative") {
     check_slopes(sample$kernel)
     of <- asked$of
@@ -175,23 +275,74 @@ iv_functional <- function(fit, task, asked, name) {
     if (!takes_kernel(block)) {
       stop_input("'of' must be a numeric column, not a factor")
     }
-    along <- first_direction(sample$kernel, ncol(sample$x), of)
-    return(whole(matrix(along, fit$n, length(along), TRUE),
-                 feature_slopes(small, sample, sample$x, along)))
+    return(list(moved = of, along = first_direction(sample$kernel,
+                                                    ncol(sample$x), of)))
   }
-  if (name == "policy") {
-    after <- asked$policy(frame)
+  after <- lapply(c(asked$policy), \(policy) {
+    after <- policy(frame)
     if (!identical(dim(after), dim(frame))) {
       stop_input("'policy' must return the data frame with other values, of ",
                  "the same rows and columns, not ", describe(after))
     }
-    moved <- at(named_rows(block, after, "policy"))
     for (column in names(Filter(is.numeric, frame))) {
       warn_outside(after[[column]], frame[[column]], quoted(column))
     }
-    return(moved - at(own_points(sample)))
+    after
+  })
+  same <- vapply(seq_along(frame), \(j) {
+    all(vapply(after, \(a) identical(as.vector(a[[j]]), as.vector(frame[[j]])),
+               NA))
+  }, NA)
+  points <- lapply(after, \(a) named_rows(block, a, "policy"))
+  if (length(points) == 1L) points <- c(list(own_points(sample)), points)
+  list(moved = which(!same), before = points[[1L]], after = points[[2L]])
+}
+
+# The functional of the features, and of the design, a row for each row that it
+# is averaged over; of a target that is no sample one. list(m, design).
+iv_functional <- function(fit, task, system, change, what) {
+  block <- fit$blocks[[function_block(fit, what)]]
+  sample <- block$sample
+  small <- small_map(task$maps[[if (what == "h") "b" else "a"]])
+  slopes <- attr(system$straight, "slopes")
+  known <- ncol(system$design) - ncol(system$given$back %||% matrix(0, 0L, 0L))
+  one <- \(rows, value) {
+    cbind(rep(value, rows), matrix(0, rows, max(0, known - 1)))
   }
-  target <- iv_target(fit, asked$target, asked$smooth)
+  # Of a nested fit the constant is a feature.
+  whole <- \(z, m, constant) if (is.null(system$size)) {
+    cbind(if (length(slopes)) product(z, slopes), m)
+  } else {
+    cbind(rep(constant, nrow(m)), m) * rep(system$size, each = nrow(m))
+  }
+  at <- \(new) list(
+    m = whole(new$z, point_features(small, sample, new), 1),
+    design = given_design(system$given, block, new$z, one(new$m, 1))
+  )
+  rows <- system$rows %||% seq_len(fit$n)
+  own <- \(new) if (new$m == fit$n) {
+    c(lapply(new[intersect(c("z", "values"), names(new))], take_rows, rows),
+      m = length(rows))
+  } else {
+    new
+  }
+  none <- \(m) list(m = m, design = 0 * given_design(
+    system$given, block, take_rows(sample$x, rep(1L, nrow(m))), one(nrow(m), 0)
+  ))
+  if (!is.null(change$along)) {
+    if (!is.null(system$given) && change$moved %in% system$given$columns) {
+      stop_input("'of' must not be an exogenous column of a fit with few ",
+                 "numbers of instruments; give it linear = 0")
+    }
+    along <- change$along
+    x <- take_rows(sample$x, rows)
+    return(none(whole(matrix(along, nrow(x), length(along), TRUE),
+                      feature_slopes(small, sample, x, along), 0)))
+  }
+  if (!is.null(change$after)) {
+    return(Map(`-`, at(own(change$after)), at(own(change$before))))
+  }
+  target <- change$target
   if (!is.null(target$z)) {
     for (j in seq_len(ncol(target$z))) {
       warn_outside(target$z[, j], sample$x[, j], "a column", "target")
@@ -199,12 +350,13 @@ iv_functional <- function(fit, task, asked, name) {
     return(at(target))
   }
   found <- target_functional(list(sample = sample, means = FALSE), target)
-  if (is.null(found$center) || is.null(small$root)) {
+  if (is.null(found$center) || is.null(small$root) || !is.null(system$given)) {
     stop_input("'target' must be rows for this fit, or an embedding of known ",
                "points for one without random features")
   }
-  whole(t(found$center),
-        section_features(small, t(found$at[small$centers])))
+  list(m = whole(t(found$center),
+                 section_features(small, t(found$at[small$centers])), 1),
+       design = one(1L, 1))
 }
 
 # New rows, of which an argument is to be blamed.
@@ -215,14 +367,15 @@ named_rows <- function(block, rows, name) {
 }
 
 # New points, or an embedding.
-iv_target <- function(fit, target, smooth) {
-  block <- fit$blocks$x
+iv_target <- function(fit, block, target, smooth) {
   embedded <- inherits(target, "kme") || is_mixture(target)
   if (embedded && is.null(smooth)) {
     return(target)
   }
   if (is.data.frame(target) && !is.null(fit$terms)) {
-    target <- read_term(fit$terms, target, 1L, "target", named = TRUE)
+    target <- read_term(fit$terms, target, match(block$name,
+                                                 names(fit$blocks)),
+                        "target", named = TRUE)
   }
   new <- if (!embedded) named_rows(block, target, "target")
   d <- ncol(new$z)
@@ -243,54 +396,77 @@ iv_target <- function(fit, target, smooth) {
        covariances = array(diag(smooth^2, d), c(d, d, new$m)))
 }
 
-# From values m of the functional at the features; of a `target`, 1 at a
-# constant and of other rows.
-debias <- function(s, m, target, mu, clusters) {
-  n <- length(s$y)
-  m <- product(m - rep(target * s$constant, each = nrow(m)), s$axes)
-  upsilon <- if (target) 1 else s$root^2
+# From values of the functional, list(m, design), at the features and the design;
+# of a `target` over other rows; of n rows.
+debias <- function(s, functional, target, mu, clusters, n) {
+  size <- length(s$y)
+  m <- product(functional$m - product(functional$design, s$partial), s$axes)
+  h <- qr.Q(qr(s$design))
+  upsilon <- if (target) 1 else s$root[s$rows %||% seq_len(size)]^2
   b <- colMeans(upsilon * m)
   inverse <- 1 / (s$values + mu)
   of <- \(a, c) drop(product(a, as.matrix(c)))
-  of_h <- \(v) of(s$h, cross(s$h, as.matrix(v)))
+  of_h <- \(v) if (ncol(h)) of(h, cross(h, as.matrix(v))) else 0
+  # What the functional has of y by its design.
+  by <- solve(cross(s$design))
+  plain <- size * s$root * of(s$design, of(by, colMeans(upsilon *
+                                                          functional$design)))
   weights <- \(c) {
     own <- take_rows(rowsum(s$l * of(s$z, c), s$own), s$own)
     q <- of(s$pz, c) - s$correct * unname(rowSums(s$l * own))
-    n * s$root * (q - of_h(q)) + target * s$root^2
+    size * s$root * (q - of_h(q)) + plain
   }
   a <- weights(inverse * (2 - s$values * inverse) * b)
   theta <- inverse * s$right
-  unit <- clusters %||% seq_len(n)
+  row <- s$unit %||% seq_len(size)
+  unit <- (clusters %||% seq_len(n))[row]
   residuals <- s$y - of_h(s$y) - of(s$z, theta)
-  residuals <- left_out(s, inverse, residuals, unit) / s$root
-  values <- of(m, theta)
+  residuals <- left_out(s, h, inverse, residuals, unit) / s$root
+  values <- of(m, theta) +
+    of(functional$design, of(by, cross(s$design, as.matrix(s$y))))
   middle <- mean(upsilon * values)
-  influence <- as.matrix(a * residuals / n)
+  influence <- matrix(0, n, 1L)
+  each <- rowsum(a * residuals / size, row)
+  influence[as.integer(rownames(each)), ] <- each
   spread <- as.matrix(upsilon * (values - middle) / nrow(m))
-  influence <- if (target) rbind(influence, spread) else influence + spread
+  if (target) influence <- rbind(influence, spread) else {
+    at <- s$rows %||% seq_len(n)
+    influence[at, ] <- influence[at, ] + spread
+  }
   # The weights of rows are in a once.
   apart <- \(a) sqrt(sum((colMeans(a / s$root * s$z) - b)^2))
+  alpha <- weights(inverse * b)
+  # Of a nested fit those of y, and the residuals of the moment of the function.
+  if (!is.null(s$unit)) {
+    shown <- \(x, at) replace(rep(NA_real_, n), row[at], x[at])
+    second <- s$second == identical(s$rows, row[s$second])
+    residuals <- shown(residuals, second)
+    weight <- \(x) {
+      x <- shown(x, !s$second) * n / size
+      replace(x, is.na(x), 0)
+    }
+  } else {
+    weight <- identity
+  }
   list(
-    estimate = mean(a * s$y / s$root),
-    plugin = middle + target * mean(s$root * s$y), influence = influence,
+    estimate = mean(a * s$y / s$root), plugin = middle, influence = influence,
     variance = influence_covariance(influence, clusters,
                                     rep(1:2, c(n, nrow(influence) - n))),
-    effective = a, alpha = weights(inverse * b), residuals = residuals,
-    edf = ncol(s$h) + sum(s$values * inverse), ess = effective_rows(a),
-    imbalance = c(after = apart(a), before = apart(target * s$root^2),
-                  noise = NA)
+    effective = weight(a), alpha = weight(alpha), residuals = residuals,
+    edf = ncol(h) + sum(s$values * inverse), ess = effective_rows(a),
+    imbalance = c(after = apart(a), before = apart(plain), noise = NA)
   )
 }
 
 # Residuals of fits without each unit. With the adversary w as an unknown beside
 # theta, the normal matrix [-(F'F + lambda I), F'Z; Z'F, mu I - alpha Z'DZ]
 # loses of a unit what its f and z make; the D of other rows stays.
-left_out <- function(s, inverse, residuals, unit) {
-  inverse <- c(rep(1, ncol(s$h)), inverse)
-  u <- cbind(s$h, s$pz)
-  z <- cbind(s$h, s$z)
-  plain <- cbind(0 * s$h, s$z)
-  l <- cbind(s$h, s$l)
+left_out <- function(s, h, inverse, residuals, unit) {
+  inverse <- c(rep(1, ncol(h)), inverse)
+  u <- cbind(h, s$pz)
+  z <- cbind(h, s$z)
+  plain <- cbind(0 * h, s$z)
+  l <- cbind(h, s$l)
   adversary <- drop(l %*% crossprod(l, residuals))
   for (i in split(seq_along(unit), unit)) {
     if (length(i) > most_left_out) next
@@ -318,12 +494,16 @@ left_out <- function(s, inverse, residuals, unit) {
 most_left_out <- 500L
 
 fit_lines.kme_effect_iv <- function(x, digits) {
-  sub("leave-one-out ridges", paste0(
-    "correction ", format_number(x$correct, 3L), ", effective F ",
-    format_number(x$strength$F, 3L), ", penalties"
+  nested <- is_nested_fit(x$fit)
+  sub("leave-one-out ridges", if (nested) "penalties" else paste0(
+    "bias correction ", format_number(x$correct, 3L), ", ",
+    strength_words(x$strength, \(f) format_number(f, 3L)), ", penalties"
   ), sub("by kernel Riesz", paste0(
+    if (nested) paste0("of ", x$what, " "),
     if (!is.null(x$arguments$of)) {
-      paste0("along ", names(block_frame(x$fit, "x")[x$arguments$of]), " ")
+      paste0("along ", names(block_frame(x$fit, function_block(
+        x$fit, x$what
+      ))[x$arguments$of]), " ")
     }, "by instrumental-variable"
   ), fit_lines.kme_effect(x, digits)))
 }

@@ -8,12 +8,6 @@ coef.kme_effect <- function(object, complete = TRUE, ...) {
 }
 
 #' @export
-vcov.kme_effect <- function(object, complete = TRUE, ...) {
-  check_dots(...)
-  same_version(object)$vcov
-}
-
-#' @export
 weights.kme_effect <- function(object, ...) {
   check_dots(...)
   stats::naresid(object$na.action, same_version(object)$effective)
@@ -24,15 +18,20 @@ confint.kme_effect <- function(object, parm, level = 0.95, ...) {
   check_dots(...)
   level <- take(level, number(0, 1, open = TRUE))
   ends <- as.matrix(effect_table(same_version(object), level)[3:4])
-  shares <- c(1 - level, 1 + level) / 2
-  colnames(ends) <- paste(format(100 * shares, trim = TRUE, digits = 3L), "%")
+  colnames(ends) <- level_names(level)
   if (missing(parm)) ends else
     take_rows(ends, take(parm, new_kind("names or numbers", is.atomic)))
 }
 
+level_names <- \(level) {
+  shares <- c(1 - level, 1 + level) / 2
+  paste(format(100 * shares, trim = TRUE, digits = 3L), "%")
+}
+
 # Degrees of freedom of the errors of so many clusters.
 effect_freedom <- \(x) {
-  if (is.null(x$cluster)) Inf else length(unique(x$cluster)) - 1
+  clusters <- x[["cluster"]] %||% x$arguments$clusters
+  if (is.null(clusters)) Inf else length(unique(clusters)) - 1
 }
 
 # A row for each estimate.

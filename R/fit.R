@@ -180,7 +180,10 @@ logLik.kernmean_fit <- no_method("a likelihood")
 #' @export
 predict.kernmean_fit <- no_method("values at new points")
 #' @export
-vcov.kernmean_fit <- no_method("a covariance")
+vcov.kernmean_fit <- function(object, complete = TRUE, ...) {
+  check_dots(...)
+  same_version(object)$vcov %||% has_none(object, "a covariance", "object")
+}
 #' @export
 confint.kernmean_fit <- function(object, parm, level = 0.95, ...) {
   has_none(object, "confidence intervals", "object")

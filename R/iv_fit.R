@@ -23,6 +23,7 @@ fit_task <- function(task, y, arguments) {
   blocks <- task$blocks
   task$maps <- make_maps(task, blocks)
   weak <- task$method == "weak"
+  columns <- if (weak) exogenous_columns(blocks)
   if (weak) task$straight <- straight_columns(blocks[["x"]], task$design)
   if (isTRUE(task$linear > 0) && !ncol(task$straight)) {
     stop_input("'linear' must be NULL or 0 where '", task$called[["a"]],
@@ -33,9 +34,18 @@ fit_task <- function(task, y, arguments) {
   check_memory(width, width, "use landmarks = or features =",
                copies = if (nested) 20 else 8, what = "work on features")
   chosen <- penalty_values(task)
-  folds <- if (length(chosen) > 1L) iv_folds(task)
+  folds <- if (length(chosen) > 1L) {
+    iv_folds(task, if (weak && width <= most_dealt) 5L else 1L)
+  }
   parts <- NULL
   if (weak) {
+    if (length(columns)) {
+      strength <- instrument_strength(task, columns)
+      few <- identifies_line(task, strength, columns)
+      if (takes_line(strength, few) && (task$linear %||% Inf) == Inf) {
+        task <- given_task(task, columns)
+      }
+    }
     task$partial <- partial_out(task)
     rows <- split(seq_along(y), folds %||% (0 * y))
     parts <- lapply(rows, \(i) row_moments(task, i))
@@ -55,13 +65,20 @@ fit_task <- function(task, y, arguments) {
       part
     }, parts, rows)
     whole <- Reduce(moments_with, parts)
-    strength <- iv_strength(task, whole)
-    known <- warn_weak(task, strength)
+    if (is.null(columns)) {
+      strength <- iv_strength(task, whole)
+      few <- identifies_line(task, strength, columns)
+    }
+    known <- warn_weak(task, strength, few)
     task$unit <- block_trace(task, "a") / length(y)
-    rule <- strength_rule(strength, task$unit)
+    rule <- strength_rule(strength, few, task$unit, whole$d$own$df)
     if (!is.null(task$correct)) rule$keep <- 1
     open <- setdiff(names(rule), names(Filter(Negate(is.null), task)))
     task[open] <- rule[open]
+    # A line that takes all that the instruments tell leaves no curve to choose.
+    if (is.null(task$mu) && task$linear == Inf && has_no_curve(
+      strength, few, columns
+    )) chosen <- task$unit * length(y)
   }
   task$ratio <- task$ratio %||% if (is_norm(task) && is.null(task$preset))
       block_trace(task, "b") / block_trace(task, "a") else 1
@@ -72,7 +89,8 @@ fit_task <- function(task, y, arguments) {
     chosen <- search$value
     cv <- structure(data.frame(mu = search$table$value * unit,
                                search$table[-1L]),
-                    folds = search$scores, border = search$border)
+                    folds = search$scores, border = search$border,
+                    deals = length(attr(folds, "deals")))
   }
   system <- iv_system(task, whole, task$rows$d)
   mu <- chosen * unit
@@ -100,7 +118,7 @@ fit_task <- function(task, y, arguments) {
     if (top > 0) least <- min(least, top)
     c(weak_errors(task, whole, system, solved$theta$g, least),
       list(map = small_map(task$maps$a), partial = task$partial$a,
-           slopes = attr(task$straight, "slopes")))
+           slopes = attr(task$straight, "slopes"), given = task$given))
   }
   maps <- task$maps[c("a", if (nested) "b")]
   theta <- lapply(solved$theta, drop)
@@ -114,6 +132,13 @@ fit_task <- function(task, y, arguments) {
   }
   fitted <- added +
     do.call(cbind, Map(map_values, maps, functions, theta))
+  if (!is.null(task$given)) {
+    k <- nrow(task$given$shift)
+    free <- given_weights(task$given, intercept[-seq_len(k)])
+    intercept <- intercept[seq_len(k)] -
+      drop(product(task$given$shift, as.matrix(free)))
+    functions$g$free <- c(list(weights = free), task$given)
+  }
   rows <- names(y)
   rows <- rows %||% rownames(blocks[[task$called[["a"]]]]$sample$x)
   dimnames(fitted) <- list(rows, names(functions))
@@ -126,8 +151,7 @@ fit_task <- function(task, y, arguments) {
   )
   shown <- \(x) if (nested) x else x[, 1L]
   fields <- list(
-    called = task$called, coefficients = lapply(functions, `[[`, "weights"),
-    fitted.values = shown(fitted), residuals = shown(residuals),
+    called = task$called, fitted.values = shown(fitted), residuals = shown(residuals),
     penalty = task$penalty, lambda = stats::setNames(
       rev(lambda), paste0("lambda", if (nested) c("_c", "_d"))
     ), mu = if (nested) c(mu_g = mu, mu_h = mu * task$ratio) else c(mu = mu),
@@ -148,8 +172,15 @@ fit_task <- function(task, y, arguments) {
     maps = if (!is.null(task$control$features)) lapply(task$maps, small_map)
   )
   if (weak) {
-    fields <- c(fields, task[c("correct", "linear", "keep")], list(
-      controls = stats::setNames(intercept, colnames(task$design))[-1L],
+    # As many numbers as lines leave nothing to test.
+    if (strength$span - length(attr(strength, "columns")) < 1) {
+      errors$overid[] <- NA
+    }
+    table <- line_table(task, errors)
+    fields <- c(fields, task[c("correct", "linear", "keep")], table, list(
+      controls = stats::setNames(
+        intercept, colnames(task$design)[seq_along(intercept)]
+      )[-1L],
       design = attributes(task$design)[c("kept", "means")],
       strength = strength, error = errors
     ))
@@ -346,7 +377,8 @@ search_penalty <- function(task, whole, values, folds, parts, known = TRUE) {
   search <- tune_grid(
     values, \(values) held_out_scores(task, whole, folds, values, parts),
     rule,
-    attr(values, "wider"), 1e-24 * mean(task$y[task$rows$d]^2)
+    attr(values, "wider"), 1e-24 * mean(task$y[task$rows$d]^2),
+    length(attr(folds, "deals"))
   )
   end <- search$border
   # A warning of weak instruments has said so.
@@ -368,9 +400,15 @@ search_penalty <- function(task, whole, values, folds, parts, known = TRUE) {
   search
 }
 
+# Features up to which folds are dealt several times: one more deal takes as
+# many decompositions.
+most_dealt <- 300L
+
 # The fold of each row, a factor; NA in folds that the authors leave out, which
-# lack rows of a moment.
-iv_folds <- function(task) {
+# lack rows of a moment. Of `deals` rows are in cells, whose moments add up to
+# those of a fold of each deal; attr "deals": the fold of each cell, a vector
+# for each.
+iv_folds <- function(task, deals) {
   folds <- task$control$folds
   rows <- task$rows
   by_row <- length(folds) > 1L
@@ -393,9 +431,19 @@ iv_folds <- function(task) {
       level <- max.col(task$blocks$z$sample$x, "first")
       strata <- level * (tabulate(level)[level] >= 2 * count)
     }
-    of <- if (!is.null(task$clusters)) cluster_folds(units, count) else
-      make_folds(n, count, if (blocks) "blocks" else "hashed", strata)
-    of <- factor(of, seq_len(count))
+    # Cells need two units at least.
+    if (blocks || length(unique(units)) < 2L * deals * count) deals <- 1L
+    cells <- deals * count
+    of <- if (!is.null(task$clusters)) cluster_folds(units, cells) else
+      make_folds(n, cells, if (blocks) "blocks" else "hashed", strata)
+    of <- factor(of, seq_len(cells))
+    if (deals > 1L) {
+      cell <- seq_len(cells) - 1L
+      attr(of, "deals") <- lapply(seq_len(deals) - 1L, \(deal) {
+        (cell + deal * (cell %/% count)) %% count + 1L
+      })
+      return(of)
+    }
   }
   lacks <- lapply(rows, \(r) table(of[r]) %in% c(0L, sum(r)))
   bad <- levels(of)[Reduce(`|`, lacks)]
@@ -476,10 +524,15 @@ held_out_scores <- function(task, whole, folds, grid, parts) {
   n <- length(task$y)
   anew <- has_own_maps(task)
   each <- split(seq_len(n), folds)
-  scores <- lapply_shown(seq_along(each), \(k) {
-    rows <- each[[k]]
+  cells <- unlist(lapply(
+    attr(folds, "deals") %||% list(seq_along(each)),
+    \(deal) split(seq_along(each), deal)
+  ), recursive = FALSE)
+  scores <- lapply_shown(cells, \(k) {
+    rows <- unlist(each[k])
     if (anew) task <- task_without(task, rows)
-    held <- if (is.null(parts)) row_moments(task, rows) else parts[[k]]
+    held <- if (is.null(parts)) row_moments(task, rows) else
+      Reduce(moments_with, parts[k])
     train <- if (!anew) moments_with(whole, held, `-`) else
       row_moments(task, setdiff(seq_len(n), rows))
     system <- iv_system(task, train, replace(task$rows$d, rows, FALSE))
@@ -494,7 +547,7 @@ held_out_scores <- function(task, whole, folds, grid, parts) {
     })
     penalty_rule(task, held$n)$score * Reduce(`+`, parts) / held$n^2
   }, task$control$progress && n >= shown_from)
-  check_result(do.call(rbind, scores), "a held-out criterion",
+  check_result(do.call(rbind, unname(scores)), "a held-out criterion",
                "'y' and of the blocks")
 }
 

@@ -105,7 +105,8 @@ iv_interval <- function(object, level, values, new, design) {
     part <- lapply(new[intersect(c("z", "values"), names(new))], \(m) {
       take_rows(m, i)
     })
-    at <- take_rows(design, i)
+    at <- given_design(error$given, object$blocks$x, part$z,
+                       take_rows(design, i))
     phi <- point_features(error$map, sample, part)
     if (length(error$slopes)) phi <- cbind(product(part$z, error$slopes), phi)
     phi <- cbind(at, phi - product(at, error$partial))
@@ -167,6 +168,10 @@ point_values <- function(object, f, new) {
   block <- object$blocks[[function_block(object, f)]]
   part <- object$functions[[f]]
   values <- function_at(part, block$sample, new)
+  if (!is.null(part$free)) {
+    values <- values + drop(product(given_features(part$free, block, new$z),
+                                    as.matrix(part$free$weights)))
+  }
   if (any(part$weights != 0) && knows_points(block$sample) &&
         has_unit_diagonal(block$sample$kernel)) {
     far <- sum(fold_apply(block$sample$kernel, new$z,
@@ -403,16 +408,97 @@ moment_blocks <- function(layout, data, label, names) {
          simplify = FALSE)
 }
 
-#' @export
-coef.rkhs_iv <- function(object, ...) {
-  check_dots(...)
-  if (is.null(object$coefficients$g)) {
-    stop_input("'object' must not be a fit with random features, whose ",
-               "functions have no weights of points; predict() has values")
+# Of the functions on the points of their blocks.
+function_weights <- function(fit) {
+  same_version(fit, "fit")
+  weights <- lapply(fit$functions, `[[`, "weights")
+  if (is.null(weights$g)) {
+    stop_input("'fit' must not be a fit with random features, whose functions ",
+               "have no weights of points; predict() has values")
   }
-  if (length(object$coefficients) == 1L) object$coefficients$g else
-    object$coefficients
+  if (length(weights) == 1L) weights$g else weights
 }
+
+#' Intervals of instrumental-variable estimates
+#'
+#' Of the coefficients of a fit of [rkhs_iv()] (`coef()`, `vcov()`): the
+#' straight line nearest to g and the linear controls; or of an average
+#' derivative by [kme_effect()].
+#'
+#' Coefficients and their errors are those of the fit that
+#' `predict(interval = TRUE)` has intervals of, with less penalty than the curve
+#' that is shown: the slopes of the least squares of its values of g on the
+#' columns of x, with `linear = Inf` and no curve left the line itself, and the
+#' coefficients of controls. `"wald"` has these with 1.96 errors to either side
+#' (with clusters the quantile of t), which holds where the instruments are
+#' strong.
+#'
+#' `"ar"`, of Anderson and Rubin, holds whatever their strength is, if g is a
+#' straight line in the one endogenous column x: all \eqn{\beta}{beta} for which
+#' residuals \eqn{r = y - x\beta}{r = y - x beta}, given exogenous columns and
+#' controls, are orthogonal to the features of the instruments: \eqn{r'Pr/\sum_i
+#' P_{ii} r_i^2}{r'Pr / sum_i P_ii r_i^2} is below the quantile of a gamma law
+#' with mean 1 and the variance of the ratio, \eqn{2 \sum w^2 / (\sum w)^2}{2
+#' sum w^2 / (sum w)^2}, w the eigenvalues of \eqn{\sum_i r_i^2 l_i l_i'}{sum_i
+#' r_i^2 l_i l_i'}, \eqn{P = LL'}{P = LL'} with rows \eqn{l_i}{l_i}. (With
+#' clusters of their sums.) It may be unbounded, where the instruments do not
+#' rule out any slope, or empty, where they rule out all, with a warning of class
+#' `kernmean_warning_interval`. Cost: one pass over the rows.
+#'
+#' @param object A fit of [rkhs_iv()] by method "weak", or an effect of one.
+#' @param parm Names or numbers of coefficients; all without.
+#' @param level The level.
+#' @param ... Must be empty.
+#' @param method `"wald"` or `"ar"`.
+#' @return A matrix with the ends; of `"ar"` with one row.
+#' @references Anderson, T. W. and Rubin, H. (1949). Estimation of the
+#'   parameters of a single equation in a complete system of stochastic
+#'   equations. *Annals of Mathematical Statistics* 20, 46-63.
+#'   \doi{10.1214/aoms/1177730090}
+#' @seealso [glossary]; [rkhs_iv()], [kme_effect()]
+#' @examples
+#' set.seed(1)
+#' n <- 300
+#' z <- rbinom(n, 1, 0.5)
+#' u <- rnorm(n)
+#' x <- z / 2 + u + rnorm(n)
+#' fit <- rkhs_iv(x, x + u, z, linear = Inf)
+#' coef(fit)
+#' rbind(confint(fit, "x"), confint(fit, method = "ar"))
+#' @export
+confint.rkhs_iv <- function(object, parm, level = 0.95, ...,
+                            method = c("wald", "ar")) {
+  check_dots(...)
+  method <- take(method, choice("wald", "ar"))
+  effect <- inherits(object, "kme_effect")
+  fit <- if (effect) object$fit else object
+  if (is.null(same_version(fit)$vcov)) {
+    has_none(fit, "confidence intervals (method = \"weak\" has them)", "object")
+  }
+  if (method == "wald") {
+    return(confint.kme_effect(object, parm, level))
+  }
+  level <- take(level, number(0, 1, open = TRUE))
+  if (effect && object$functional != "derivative") {
+    stop_input("'method' must be \"wald\" but for an average derivative")
+  }
+  ends <- line_interval(fit, level)
+  names <- names(block_frame(fit, "x"))
+  of <- if (effect) {
+    names[check_pick(object$arguments$of %||% 1L, names, "of")]
+  } else if (!missing(parm)) {
+    take(parm, new_kind("a name", is.character))
+  }
+  if (!all(of %in% rownames(ends))) {
+    stop_input("'method' must be \"wald\" for ", quoted(of), ", as \"ar\" is of ",
+               quoted(rownames(ends)), " alone")
+  }
+  if (effect) rownames(ends) <- object$functional
+  structure(ends, dimnames = list(rownames(ends), level_names(level)))
+}
+#' @rdname confint.rkhs_iv
+#' @export
+confint.kme_effect_iv <- confint.rkhs_iv
 
 # Of the terms alone it would be the sum of both sides of the bar.
 #' @importFrom stats formula
@@ -472,9 +558,11 @@ fit_lines.rkhs_iv <- function(x, digits) {
     ),
     unlist(blocks, use.names = FALSE),
     strwrap(paste0(several(x$lambda), "; ", several(x$mu), if (!is.null(cv)) {
-      paste0(" (", nrow(attr(cv, "folds")), "-fold cross-validation, ",
-             c(paired = "one paired standard error", "1se" =
-                 "one standard error", min = "minimum")[[x$rule]],
+      paste0(" (", folds_of(cv), "-fold cross-validation, ",
+             if (attr(cv, "deals") > 1L) paste0(attr(cv, "deals"), " deals, "),
+             c(paired = "largest within one standard error of a difference",
+               "1se" = "largest within one standard error",
+               min = "minimum")[[x$rule]],
              if (cv$chosen[which.max(cv$mu)]) ", the largest value tried", ")")
     }), 80L, exdent = 2L),
     if (!is.null(preset)) {
@@ -482,7 +570,7 @@ fit_lines.rkhs_iv <- function(x, digits) {
              number(x$alpha_scale), " delta^4")
     },
     if (weak) weak_lines(x, number, setdiff(names$x, names$z)),
-    paste("intercept", number(x$intercept)),
+    if (length(x$coefficients) < 2L) paste("intercept", number(x$intercept)),
     if (!nested && all(names$x %in% names$z)) {
       "every regressor is an instrument: endogeneity is not accounted for"
     },
@@ -499,16 +587,27 @@ weak_lines <- function(x, number, endogenous) {
     if (!is.null(x$terms) && length(endogenous)) {
       paste("endogenous:", paste(endogenous, collapse = ", "))
     },
-    if (length(x$controls)) paste("linear controls:", paste(
-      names(x$controls), number(x$controls), collapse = ", "
-    )),
+    if (length(x$coefficients) > 1L) paste(
+      "straight line (standard errors):", paste0(
+        names(x$coefficients), " ", number(x$coefficients), " (",
+        number(sqrt(diag(x$vcov))), ")", collapse = ", "
+      )
+    ),
     if (x$error$clusters) count_of(x$error$clusters, "cluster"),
     if (!is.null(x$arguments$weights)) "rows are weighted",
     paste0(
       "first stage: R^2 ", number(strength$r.squared), ", ",
       strength_words(strength, number), ", ", number(strength$df),
-      " directions; correction ", number(x$correct), ", line ",
-      number(x$linear), ", ", number(100 * x$keep), "% of g is kept"
+      " directions"
+    ),
+    if (strength$span < 3) {
+      paste0("the instruments tell about ", count_of(strength$span, "number"),
+             ": a straight line; a curve would be the penalty's")
+    },
+    paste0(
+      "for weak instruments: bias correction ", number(x$correct),
+      " (of 1), straight part ", if (x$linear == Inf) "not penalized" else
+        number(x$linear), ", ", number(100 * x$keep), "% of g kept"
     ),
     if (!anyNA(overid)) {
       paste0("residuals: r'Pr ", number(overid[["statistic"]]), " times its ",
@@ -541,9 +640,20 @@ moment_names <- function(x) {
   }
 }
 
-# A row for each moment, over its rows.
+# Of a fold with several deals there are so many.
+folds_of <- \(cv) nrow(attr(cv, "folds")) %/% max(1L, attr(cv, "deals"))
+
+# A row for each coefficient; of fits without errors for each moment.
 fit_rows.rkhs_iv <- function(x, ...) {
+  if (!is.null(x$vcov)) {
+    return(fit_rows.kme_effect(x, ...))
+  }
   check_dots(...)
+  moment_table(x)
+}
+
+# A row for each moment, over its rows.
+moment_table <- function(x) {
   residuals <- as.matrix(x$residuals)
   rows <- fitted_task(x)$rows
   each <- \(f) vapply(seq_along(rows), \(l) f(residuals[rows[[l]], l]), 0)
@@ -559,7 +669,7 @@ fit_rows.rkhs_iv <- function(x, ...) {
 }
 
 fit_summary.rkhs_iv <- function(x) {
-  table <- fit_rows.rkhs_iv(x)
+  table <- moment_table(x)
   moments <- table[c("nobs", "mean", "rms", "criterion", "share")]
   names(moments) <- c("rows", "mean", "root mean square", "r'Pr/n", "r'Pr/r'r")
   row.names(moments) <- table$moment
@@ -567,7 +677,8 @@ fit_summary.rkhs_iv <- function(x) {
   strength <- x$strength
   if (!is.null(strength)) {
     names(strength) <- c("F of the features", "F of the linear part",
-                         "directions", "R^2", "p", "p of the linear part")
+                         "directions", "numbers told", "R^2", "p",
+                         "p of the linear part")
     strength <- structure(strength, title = "First stage")
   }
   if (!is.null(cv)) {
@@ -577,7 +688,9 @@ fit_summary.rkhs_iv <- function(x) {
       "mu", "score", if (x$rule == "paired") "se_above" else "se", "chosen"
     )], title = paste0("Held-out criterion, ", nrow(cv), " penalties"))
   }
-  list(moments = structure(moments, title = "Residuals by moment"),
+  list(coefficients = if (!is.null(x$vcov)) {
+    structure(fit_rows.kme_effect(x), title = "Straight line and controls")
+  }, moments = structure(moments, title = "Residuals by moment"),
        strength = strength, cv = cv)
 }
 
@@ -590,10 +703,10 @@ fit_facts.rkhs_iv <- function(x) {
     rank = x$rank[1L], rank_instruments = x$rank[length(x$rank)],
     approximation = iv_approximation(x), intercept = x$intercept,
     score = x$cv$score[x$cv$chosen],
-    folds = if (is.null(x$cv)) NA_integer_ else nrow(attr(x$cv, "folds")),
+    folds = if (is.null(x$cv)) NA_integer_ else folds_of(x$cv),
     border = !is.null(attr(x$cv, "border"))
   ), first = sapply(
-    c("F", "F_linear", "df", "r.squared", "p.value", "p_linear"),
+    c("F", "F_linear", "df", "span", "r.squared", "p.value", "p_linear"),
     \(name) x$strength[[name]], simplify = FALSE
   ), list(
     correct = x$correct, linear = x$linear, keep = x$keep,
@@ -867,7 +980,7 @@ picture_held_out <- function(object) {
              max(3 * cv$score[best], cv$score[best] + 4 * width[best]))
   bottom <- min((cv$score - width)[cv$score <= top])
   new_picture(
-    paste0("Held-out criterion (", nrow(attr(cv, "folds")),
+    paste0("Held-out criterion (", folds_of(cv),
            "-fold cross-validation)"),
     if (is_nested_fit(object)) "mu_g" else expression(mu), "criterion",
     list(

@@ -84,7 +84,9 @@ partial_out <- function(task) {
 straight_columns <- function(block, design) {
   sample <- block$sample
   x <- sample$x
-  keep <- if (!is_factor_variable(block) && knows_points(sample)) {
+  keep <- if (is_factor_variable(block)) {
+    if (length(block$levels) == 2L) 2L
+  } else if (knows_points(sample)) {
     which(!is_constant(x))
   }
   if (!length(keep)) {
@@ -151,102 +153,6 @@ first_stage_values <- function(task, whole) {
   }), colnames(x))
 }
 
-# How much the instruments say of x, whatever y is. F statistics, about 1 where
-# they say nothing, of the features and of the linear columns; df: the
-# directions of the instruments; p: of columns that they do not predict, by a
-# gamma law with mean 1.
-iv_strength <- function(task, whole) {
-  root <- action_root(task, whole, "d")
-  own <- whole$d$own$square
-  n <- ncol(own)
-  line <- is_linear_column(task, n)
-  x <- root$times(take_columns(whole$d$with, seq_len(n)))
-  shares <- root$times(t(root$times(whole$d$gram)))
-  phi <- !line
-  df <- whole$d$own$df
-  all <- sum(whole$d$square[phi])
-  if (!(sum(diag(own)[phi]) > rounding_of(n, all))) {
-    return(data.frame(F = 0, F_linear = NA_real_, df = df, r.squared = 0,
-                      p.value = 1, p_linear = NA_real_))
-  }
-  # Over what is left of the features, not all of them: F would have the bound
-  # n/df.
-  left <- \(explained, all) (1 - df / whole$n) / max(1 - explained / all, 1e-12)
-  explained <- sum(x[, phi]^2)
-  ratio <- explained / sum(diag(own)[phi])
-  by_chance <- \(ratio, part) {
-    shape <- (sum(diag(shares)) * sum(diag(part)))^2 /
-      (2 * sum(shares^2) * sum(part^2))
-    stats::pgamma(ratio, shape, shape, lower.tail = FALSE)
-  }
-  linear <- p_linear <- NA_real_
-  if (any(line)) {
-    base <- own[line, line, drop = FALSE]
-    lower <- t(chol(base + diag(1e-10 * mean(diag(base)), sum(line))))
-    white <- forwardsolve(lower, t(take_columns(x, line)))
-    least <- eigen(tcross(white), TRUE)
-    v <- backsolve(t(lower), least$vectors[, sum(line)])
-    rest <- task$straight - product(task$design,
-                                    take_columns(task$partial$a, line))
-    p_linear <- by_chance(least$values[sum(line)], diag(1))
-    linear <- least$values[sum(line)] *
-      left(sum(product(take_columns(x, line), as.matrix(v))^2),
-           sum(task$weights * product(rest, as.matrix(v))^2))
-  }
-  data.frame(F = ratio * left(explained, all), F_linear = linear, df = df,
-             r.squared = explained / all,
-             p.value = by_chance(ratio, own[phi, phi, drop = FALSE]),
-             p_linear = p_linear)
-}
-
-strength_words <- function(strength, number) {
-  paste0("effective F ", number(strength$F), " (features of x)",
-         if (!is.na(strength$F_linear)) {
-           paste0(", ", number(strength$F_linear), " (linear part)")
-         })
-}
-
-# What the instruments do not identify is said once, by the warning of weak
-# instruments; FALSE if it was.
-warn_weak <- function(task, strength) {
-  name <- task$called[["a"]]
-  number <- \(x) format_number(x, 2L)
-  weak <- is_weak(strength)
-  if (weak) {
-    warn_kernmean(
-      "the instruments of '", name, "' are weak (",
-      strength_words(strength, number), ", p = ", number(strength$p.value),
-      "): ", if (strength$p.value > 0.05) {
-        paste("g is not identified, and what is shown is close to a constant",
-              "for that reason alone")
-      } else {
-        paste0("at most a straight line", if (
-          isTRUE(strength$F_linear < weak_below)
-        ) ", not even its slope in every column,", " is identified, and the ",
-        "estimate may be biased towards the regression of y on '", name,
-        "' and towards a constant")
-      }, kind = "weak"
-    )
-  }
-  !weak
-}
-
-weak_below <- 3
-
-# What goes by the strength: list(correct: alpha, linear: the scale of the
-# squares of the linear columns, keep: the share of theta). One
-# direction needs little correction once F is above 2, many do until it is far
-# above 3.
-strength_rule <- function(strength, unit) {
-  least <- max(1, min(strength$F, strength$F_linear, na.rm = TRUE))
-  many <- max(0, 1 - 1 / strength$df) * min(1, weak_below / least)
-  known <- max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
-  chance <- c(strength$p.value, strength$p_linear)
-  list(correct = max(least^-2, many),
-       linear = 30 * unit * known / max(1, strength$F)^2,
-       keep = 1 - exp(mean(log(chance), na.rm = TRUE)))
-}
-
 # A scale of the linear columns at which no penalty that is tried matters, times
 # tr K/n.
 unpenalized <- 1e6
@@ -290,20 +196,6 @@ solve_weak <- function(system, mu, keep = 1) {
 }
 
 less_penalty <- 64
-
-# Do the instruments identify a line at least?
-is_weak <- function(strength) {
-  strength$p.value > 0.05 ||
-    min(strength$F, strength$F_linear, na.rm = TRUE) < weak_below
-}
-
-warn_intervals <- function(strength) {
-  if (is_weak(strength)) {
-    warn_kernmean("the instruments are weak (", strength_words(
-      strength, \(x) format_number(x, 2L)
-    ), "): intervals do not hold for what they do not identify", kind = "weak")
-  }
-}
 
 # Errors of a fit from its residuals r, in one more pass. A band belongs to a
 # fit with less bias, with a 64th of the penalty: g(x) = cb + (phi(x) -

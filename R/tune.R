@@ -58,12 +58,12 @@ read_folds <- function(folds, n, units) {
 # The mean loss of candidates and its standard error, of which one unit says
 # nothing. Losses: units in rows, candidates in columns; in units of `unit`
 # their squares are numbers.
-mean_losses <- function(losses, unit = max(abs(losses))) {
+mean_losses <- function(losses, unit = max(abs(losses)), deals = 1L) {
   n <- nrow(losses)
   data.frame(
     score = colMeans(losses),
     se = if (n > 1L && unit > 0) {
-      unit * apply(losses / unit, 2L, stats::sd) / sqrt(n)
+      unit * apply(losses / unit, 2L, stats::sd) / sqrt(n / deals)
     } else {
       0
     }
@@ -77,18 +77,20 @@ mean_losses <- function(losses, unit = max(abs(losses))) {
 # where the best is an end. Losses up to `zero` are rounding. list(value, table,
 # scores: the losses; border: the end that the minimum is at, or NULL; extended:
 # was the grid?; highest: is the value the largest?).
-tune_grid <- function(values, losses, rule, wider = NULL, zero = 0) {
+tune_grid <- function(values, losses, rule, wider = NULL, zero = 0,
+                      deals = 1L) {
+  deals <- max(1L, deals)
   shown <- length(wider$below) + seq_along(values)
   values <- c(wider$below, values, wider$above)
   losses <- losses(values)
-  means <- mean_losses(losses)
+  means <- mean_losses(losses, deals = deals)
   least <- \() shown[which.min(means$score[shown])]
   best <- least()
   beyond <- c(if (best == shown[1L]) seq_along(wider$below),
               if (best == max(shown)) max(shown) + seq_along(wider$above))
   shown <- sort(c(shown, beyond))
   best <- least()
-  means$se_above <- mean_losses(losses - losses[, best], max(losses))$se
+  means$se_above <- mean_losses(losses - losses[, best], max(losses), deals)$se
   limit <- means$score[best] + switch(rule, min = 0, paired = means$se_above,
                                       "1se" = means$se[best])
   chosen <- if (rule == "min") best else

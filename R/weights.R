@@ -30,7 +30,8 @@
 #' Theorems 1 and 2 of Xia et al. print other constants and signs, with which
 #' the weights without noise are half the KME; the form above corrects them.
 #'
-#' @param fit A fit of [kme()].
+#' @param fit A fit of [kme()]; or of [rkhs_iv()] or [rkhs_iv_nested()], whose
+#'   weights are those of g on the points of x (of g and h, a list), exactly.
 #' @param type `"projection"` or `"taylor"` (for marginalized fits); fits
 #'   that are such a combination have their weights, `coef()`, returned.
 #' @return The n weights, named by the rows of the sample.
@@ -51,6 +52,9 @@
 #' @export
 as_weights <- function(fit, type = c("projection", "taylor")) {
   check_given(fit)
+  if (inherits(fit, "rkhs_iv")) {
+    return(function_weights(fit))
+  }
   take(fit, a_fit)
   type <- take(type, choice("projection", "taylor"))
   if (type == "taylor" && !is.null(fit$noise) && !is_rbf(fit$kernel)) {
