@@ -351,13 +351,6 @@ effect_dose <- function(space, treat, functional, policy) {
 
 fewest_doses <- 6L
 
-# A column of the user, the first, in the units of the kernel.
-first_direction <- function(kernel, d, column = 1L) {
-  factor <- kernel$scaling$factor
-  if (is.matrix(factor)) factor[column, ] else
-    replace(numeric(d), column, if (is.null(factor)) 1 else 1 / factor[column])
-}
-
 # What a policy makes of the rows, as raw columns.
 policy_points <- function(space, treat, policy) {
   before <- data.frame(treat = treat, space$like, check.names = FALSE,

@@ -7,13 +7,15 @@
 
 #' @section Instruments:
 #' Of a fit of [rkhs_iv()] with `penalty = "norm"` an effect is a functional of
-#' g, \eqn{E[Y - g(X) \mid Z] = 0}{E[Y - g(X) | Z] = 0}:
+#' g, \eqn{E[Y - g(X) \mid Z] = 0}{E[Y - g(X) | Z] = 0}, of one of
+#' [rkhs_iv_nested()] of `what`, g or h:
 #' \describe{
 #'   \item{`functional = "derivative"`}{the mean of the derivative of g along
 #'     the column `of`;}
 #'   \item{`policy`}{the mean of g(policy(X)) - g(X), a function of the data
 #'     frame of x, its columns as those of the fit (`log(x)` of a formula with
-#'     that term);}
+#'     that term); of a list of two functions the mean at the second less that
+#'     at the first;}
 #'   \item{`target`}{the mean of g over a population: rows of x, a fit of
 #'     [kme()] with the kernel of the fit, `kme(new, fit$kernels$x)`, or a
 #'     mixture, `list(weights, means, covariances)`. Rows are a sample, which
@@ -40,6 +42,13 @@
 #' share of theta that a fit with weak instruments keeps plays no part, as
 #' debiasing would undo it.
 #'
+#' Where x has exogenous columns, which stand in z as well, and these stay as
+#' they are, the functions of them that strength is given are partialled out of
+#' y, x and z first, with \eqn{\lambda}{lambda} and \eqn{\alpha}{alpha} by what
+#' is left: otherwise a penalty on functions of the exogenous columns would make
+#' these pass for instruments. Of a nested fit A and b hold both moments, one
+#' after the other, each with a constant, and errors add what a row has in both.
+#'
 #' Errors are those of the weights of y and of residuals without the row (with
 #' clusters, without the cluster, of those of at most 500 rows; D stays that of
 #' all). They need weights q that exist, which no test can tell: where x has
@@ -47,10 +56,15 @@
 #' the truth in .84 to .93 of samples of 1,000 rows (uniform instruments, x with
 #' normal noise), elsewhere in .92 to .99. A warning of class
 #' `kernmean_warning_weak` says that instruments are weak (F below 3, of either
-#' method); then intervals are wide as a rule, and may yet be wrong.
+#' method, or p above .05); there errors are multiplied by \eqn{\sqrt{1 +
+#' 3/F}}{sqrt(1 + 3/F)}, the second-order error of a ratio, and intervals may
+#' yet
+#' be wrong: `confint(effect, method = "ar")` has one that holds for a line, see
+#' [confint.rkhs_iv()].
 #'
 #' @param of The column of x, by name or number, along which derivatives are
 #'   taken; it must be given where there are several.
+#' @param what `"g"` or `"h"`, the function of a nested fit; `NULL` is `"h"`.
 #' @param smooth Standard deviations around the rows of `target`, one number or
 #'   one for each column of x, all numeric.
 #' @rdname kme_effect
@@ -69,7 +83,8 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
   block <- x$blocks[[function_block(x, asked$what)]]
   if (!is_norm(x) || !knows_points(block$sample)) {
     stop_input("'x' must be a fit of rkhs_iv() or rkhs_iv_nested() with ",
-               "penalty = \"norm\" and points, not of \"l2\" or of kernel values")
+               "penalty = \"norm\" and points, not of \"l2\" or of kernel ",
+               "values")
   }
   clusters <- clusters %||% x$arguments$clusters
   clusters <- read_clusters(clusters, x$n)
@@ -105,6 +120,11 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
     min(x$cv$mu[which.min(x$cv$score)], top[top > 0])
   fit <- debias(system, iv_functional(x, task, system, change, asked$what),
                 name == "target", mu, clusters, x$n)
+  if (!nested) {
+    wide <- weak_spread(strength)
+    fit$influence <- wide * fit$influence
+    fit$variance <- wide^2 * fit$variance
+  }
   # Weights of differences have the mean 0.
   if (name != "target") fit$ess <- NA_real_
   label <- \(value) stats::setNames(value, name)
@@ -140,34 +160,6 @@ iv_effect_arguments <- door_table(
          reason = "without 'target'")
   ), aside = "x"
 )
-
-# The task of a fit, as one of method "weak".
-weak_task <- function(fit) {
-  asked <- fit$arguments
-  weights <- read_row_weights(asked$weights, fit$n)
-  task <- fitted_task(fit)
-  task$w <- fit$w
-  task <- utils::modifyList(task, list(
-    weights = weights, clusters = asked$clusters,
-    design = read_design(asked$controls, fit$n, weights),
-    correct = c(fit$correct, 0)[1L], linear = c(fit$linear, 0)[1L]
-  ))
-  task$blocks <- fit$blocks
-  task$control$landmarks <- fit$landmarks
-  task$maps <- if (is.null(fit$maps)) make_maps(task, fit$blocks) else
-    Map(\(map, name) c(map, fit$blocks[[name]]["sample"]), fit$maps,
-        task$called)
-  if (is_nested_fit(fit)) {
-    return(task)
-  }
-  task$straight <- straight_columns(fit$blocks$x, task$design)
-  if (!is.null(fit$error$given)) {
-    task <- given_task(task, exogenous_columns(task$blocks))
-  }
-  task$unit <- block_trace(task, "a") / fit$n
-  task$partial <- partial_out(task)
-  task
-}
 
 # The system of a fit with its rows in the axes of A: list(values, right; z, pz:
 # PZ, l: P = ll', own: which rows D takes together, h: of the design,
@@ -241,18 +233,17 @@ nested_system <- function(fit, task, what) {
   s <- .Call(C_r_eigen, cross(lz), ncol(z))
   check_result(s$values, "a moment of the features", "'y' and of the blocks")
   z <- product(z, s$vectors)
-  of_h <- seq_len(ncol(z)) > ncol(first)
+  mine <- (seq_len(ncol(z)) > ncol(first)) == (what == "h")
   list(
     values = pmax(s$values, 0), right = cross(product(lz, s$vectors),
                                               cross(l, as.matrix(y))),
     z = z, pz = product(l, product(lz, s$vectors)), l = l,
     own = seq_along(y), design = matrix(0, length(y), 0L), y = y,
-    root = rep(1, length(y)), axes = take_rows(s$vectors, of_h == (what == "h")),
-    partial = matrix(0, 0L, sum(of_h == (what == "h"))), correct = 0,
+    root = rep(1, length(y)), axes = take_rows(s$vectors, mine),
+    partial = matrix(0, 0L, sum(mine)), correct = 0,
     lambda = fit$lambda[[1L]], unit = unlist(rows, use.names = FALSE),
     second = rep(c(FALSE, TRUE), lengths(rows)),
-    size = if (what == "h") c(size, rep(1, sum(of_h) - 1L)) / ratio else
-      c(size, rep(1, sum(!of_h) - 1L)),
+    size = c(size, rep(1, sum(mine) - 1L)) / if (what == "h") ratio else 1,
     rows = rows[[if (what == "g") "d" else "c"]]
   )
 }
@@ -307,7 +298,8 @@ iv_functional <- function(fit, task, system, change, what) {
   slopes <- attr(system$straight, "slopes")
   known <- ncol(system$design) - ncol(system$given$back %||% matrix(0, 0L, 0L))
   one <- \(rows, value) {
-    cbind(rep(value, rows), matrix(0, rows, max(0, known - 1)))
+    take_columns(cbind(rep(value, rows),
+                       matrix(0, rows, max(0, known - 1))), seq_len(known))
   }
   # Of a nested fit the constant is a feature.
   whole <- \(z, m, constant) if (is.null(system$size)) {
@@ -396,8 +388,8 @@ iv_target <- function(fit, block, target, smooth) {
        covariances = array(diag(smooth^2, d), c(d, d, new$m)))
 }
 
-# From values of the functional, list(m, design), at the features and the design;
-# of a `target` over other rows; of n rows.
+# From values of the functional, list(m, design), at the features and the
+# design; of a `target` over other rows; of n rows.
 debias <- function(s, functional, target, mu, clusters, n) {
   size <- length(s$y)
   m <- product(functional$m - product(functional$design, s$partial), s$axes)
@@ -408,9 +400,9 @@ debias <- function(s, functional, target, mu, clusters, n) {
   of <- \(a, c) drop(product(a, as.matrix(c)))
   of_h <- \(v) if (ncol(h)) of(h, cross(h, as.matrix(v))) else 0
   # What the functional has of y by its design.
-  by <- solve(cross(s$design))
-  plain <- size * s$root * of(s$design, of(by, colMeans(upsilon *
-                                                          functional$design)))
+  by <- if (ncol(h)) backsolve(qr.R(qr(s$design)), t(h)) else t(h)
+  plain <- size * s$root *
+    drop(cross(by, as.matrix(colMeans(upsilon * functional$design))))
   weights <- \(c) {
     own <- take_rows(rowsum(s$l * of(s$z, c), s$own), s$own)
     q <- of(s$pz, c) - s$correct * unname(rowSums(s$l * own))
@@ -422,8 +414,7 @@ debias <- function(s, functional, target, mu, clusters, n) {
   unit <- (clusters %||% seq_len(n))[row]
   residuals <- s$y - of_h(s$y) - of(s$z, theta)
   residuals <- left_out(s, h, inverse, residuals, unit) / s$root
-  values <- of(m, theta) +
-    of(functional$design, of(by, cross(s$design, as.matrix(s$y))))
+  values <- of(m, theta) + of(functional$design, of(by, s$y))
   middle <- mean(upsilon * values)
   influence <- matrix(0, n, 1L)
   each <- rowsum(a * residuals / size, row)

@@ -16,31 +16,7 @@ weights.kme_effect <- function(object, ...) {
 #' @export
 confint.kme_effect <- function(object, parm, level = 0.95, ...) {
   check_dots(...)
-  level <- take(level, number(0, 1, open = TRUE))
-  ends <- as.matrix(effect_table(same_version(object), level)[3:4])
-  colnames(ends) <- level_names(level)
-  if (missing(parm)) ends else
-    take_rows(ends, take(parm, new_kind("names or numbers", is.atomic)))
-}
-
-level_names <- \(level) {
-  shares <- c(1 - level, 1 + level) / 2
-  paste(format(100 * shares, trim = TRUE, digits = 3L), "%")
-}
-
-# Degrees of freedom of the errors of so many clusters.
-effect_freedom <- \(x) {
-  clusters <- x[["cluster"]] %||% x$arguments$clusters
-  if (is.null(clusters)) Inf else length(unique(clusters)) - 1
-}
-
-# A row for each estimate.
-effect_table <- function(x, level) {
-  estimate <- x$coefficients
-  error <- sqrt(diag(x$vcov))
-  far <- stats::qt((1 + level) / 2, effect_freedom(x)) * error
-  data.frame(estimate, error, lower = estimate - far, upper = estimate + far,
-             row.names = names(estimate))
+  coefficient_ends(same_version(object), if (!missing(parm)) parm, level)
 }
 
 # What the estimates are of.
@@ -54,7 +30,7 @@ effect_titles <- c(
 fit_lines.kme_effect <- function(x, digits) {
   number <- \(value) format_number(value, digits)
   groups <- group_table(x)
-  table <- effect_table(x, 0.95)
+  table <- interval_table(x, 0.95)
   names(table) <- c("estimate", "std. error", "2.5 %", "97.5 %")
   c(
     paste(effect_titles[[x$functional]], "by kernel Riesz regression"),
@@ -109,23 +85,7 @@ fit_facts.kme_effect <- function(x) {
   ), kernel_columns(x$kernel))
 }
 
-fit_rows.kme_effect <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
-  check_dots(...)
-  conf.int <- take(conf.int, flag)
-  level <- take(conf.level, number(0, 1, open = TRUE))
-  table <- effect_table(x, level)
-  statistic <- table$estimate / table$error
-  frame <- data.frame(
-    term = row.names(table), estimate = table$estimate,
-    std.error = table$error, statistic = statistic,
-    p.value = 2 * stats::pt(-abs(statistic), effect_freedom(x))
-  )
-  if (conf.int) {
-    frame$conf.low <- table$lower
-    frame$conf.high <- table$upper
-  }
-  frame
-}
+fit_rows.kme_effect <- \(x, ...) coefficient_rows(x, ...)
 
 fit_values.kme_effect <- function(x, newdata = NULL) {
   if (!is.null(newdata)) {
@@ -160,7 +120,7 @@ fit_picture.kme_effect <- function(object, type = NULL, level = 0.95) {
 }
 
 picture_effects <- function(x, level) {
-  table <- effect_table(x, level)
+  table <- interval_table(x, level)
   picture_lines(
     effect_titles[[x$functional]], paste0(100 * level, "% intervals"),
     row.names(table), table$lower, table$upper, \(at) list(

@@ -204,6 +204,56 @@ as.data.frame.summary.kernmean_fit <- function(x, ...) {
   as.data.frame(Find(is.data.frame, unclass(x)) %||% x$fit)
 }
 
+# --- Coefficients with errors ------------------------------------------------
+
+# Degrees of freedom of the errors of so many clusters.
+error_freedom <- \(x) {
+  clusters <- x[["cluster"]] %||% x$arguments$clusters
+  if (is.null(clusters)) Inf else length(unique(clusters)) - 1
+}
+
+# A row for each estimate.
+interval_table <- function(x, level) {
+  estimate <- x$coefficients
+  error <- sqrt(diag(x$vcov))
+  far <- stats::qt((1 + level) / 2, error_freedom(x)) * error
+  data.frame(estimate, error, lower = estimate - far, upper = estimate + far,
+             row.names = names(estimate))
+}
+
+level_names <- \(level) {
+  shares <- c(1 - level, 1 + level) / 2
+  paste(format(100 * shares, trim = TRUE, digits = 3L), "%")
+}
+
+# What confint() returns, of all or some.
+coefficient_ends <- function(x, parm, level) {
+  level <- take(level, number(0, 1, open = TRUE))
+  ends <- as.matrix(interval_table(x, level)[3:4])
+  colnames(ends) <- level_names(level)
+  if (is.null(parm)) ends else
+    take_rows(ends, take(parm, new_kind("names or numbers", is.atomic)))
+}
+
+# What tidy() returns.
+coefficient_rows <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
+  check_dots(...)
+  conf.int <- take(conf.int, flag)
+  level <- take(conf.level, number(0, 1, open = TRUE))
+  table <- interval_table(x, level)
+  statistic <- table$estimate / table$error
+  frame <- data.frame(
+    term = row.names(table), estimate = table$estimate,
+    std.error = table$error, statistic = statistic,
+    p.value = 2 * stats::pt(-abs(statistic), error_freedom(x))
+  )
+  if (conf.int) {
+    frame$conf.low <- table$lower
+    frame$conf.high <- table$upper
+  }
+  frame
+}
+
 # --- Pieces of rows and facts ------------------------------------------------
 
 # A number, or NA where there is none or several.
@@ -325,7 +375,8 @@ share_frame <- function(name, value, share) {
 #'     class (of the sample those of the points left out), and `.LD1`, ...}
 #'   \item{[kme_density()]}{`component`, `weight`, `mean` and `sd` of each
 #'     column; `.density`.}
-#'   \item{[rkhs_iv()], [rkhs_iv_nested()]}{a row for each `moment`;
+#'   \item{[rkhs_iv()], [rkhs_iv_nested()]}{the straight line and the controls,
+#'     as of an effect; of nested and classic fits a row for each `moment`;
 #'     `.fitted` and `.resid`, for nested fits `.fitted_g`, `.fitted_h`,
 #'     `.resid_first`, `.resid_second`.}
 #'   \item{[kme_weights()]}{the balance, a row for each group and covariate;

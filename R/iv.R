@@ -38,7 +38,10 @@
 #' @param folds A number of folds (`NULL`: 6, or that of the clusters if they
 #'   are fewer), to which rows are dealt in a fixed order that has nothing to do
 #'   with theirs, in each level of an instrument that is a factor and each of
-#'   the subsets of a nested fit; `"blocks"` of rows next to each other, for
+#'   the subsets of a nested fit (by method "weak" in five deals, where blocks
+#'   have at most 300 features and there are ten rows a fold: scores are their
+#'   means, and standard errors those of one deal); `"blocks"` of rows next to
+#'   each other, for
 #'   time series, and so for presets and a `method = "classic"` that was asked
 #'   for (where rows come in an order such folds differ, as a warning of class
 #'   `kernmean_warning_folds` says); or the fold of each row (of those that
@@ -156,26 +159,56 @@ iv_settings <- door_table(
 #' \eqn{F_\phi = \mathrm{tr}(\Phi'P\Phi)/\mathrm{tr}(\Phi'D\Phi)}{F_phi =
 #' tr(Phi'P Phi)/tr(Phi'D Phi)} over the share of the features that is left
 #' unexplained, and F of the linear columns likewise, of the direction that is
-#' explained least. Both are about 1 for instruments that say nothing (less for
-#' several columns, whose p is an upper bound). With F the smaller of the two
-#' and at least 1, and d = tr P, \deqn{\alpha = \max(F^{-2}, (1 - 1/d)_+ \min(1,
-#' 3/F)),\quad s = 30 (1 - 1/F_l)_+ / \max(1, F_\phi)^2}{alpha = max(F^(-2), (1
-#' - 1/d)_+ min(1, 3/F)), s = 30 (1 - 1/F_l)_+ / max(1, F_phi)^2} (times tr
-#' K/n), \eqn{F_l}{F_l} of the linear columns: one direction of the instruments
-#' needs little correction once F is above 2, many do until it is far above 3;
-#' and what weak instruments identify is at most a line, if that. Of the
+#' explained least (the print has each column's, too). Both are about 1 for
+#' instruments that say nothing (less for several columns, whose p is an upper
+#' bound).
+#'
+#' Columns that stand on both sides of the bar are exogenous, and strength is
+#' partial, given these, as in the first stage of two-stage least squares: up to
+#' 128 functions of them (their linear columns, and a pivoted Cholesky factor of
+#' their kernel but for 1e-4 of its trace) are partialled out of x and of the
+#' other instruments by themselves, whose ridge is chosen anew; where that is
+#' weak, also of all features of z, and the one with the smaller p counts.
+#' `span`
+#' is how many numbers the other instruments tell: the rank of their features, 1
+#' for a binary one.
+#'
+#' With F the smaller of the two, times its directions over d = tr P where there
+#' are exogenous columns, and at least 1, \deqn{\alpha = \max(F^{-2}, (1 -
+#' 1/d)_+
+#' \min(1, 3/F)),\quad s = 30 (1 - 1/F_l)_+ / \max(1, F_\phi)^2}{alpha =
+#' max(F^(-2), (1 - 1/d)_+ min(1, 3/F)), s = 30 (1 - 1/F_l)_+ / max(1, F_phi)^2}
+#' (times tr K/n), \eqn{F_l}{F_l} of the linear columns: one direction of the
+#' instruments needs little correction once F is above 2, many do until it is
+#' far
+#' above 3; and what weak instruments identify is at most a line, if that. Of
+#' the
 #' \eqn{\theta}{theta} of the chosen penalty the share \eqn{1 - \sqrt{p_\phi
 #' p_l}}{1 - sqrt(p_phi p_l)} is kept, with the p-values of both F by the gamma
-#' law below (all where `correct` is given; without numeric columns F of the
-#' features and its p are alone). A line by strong instruments is estimated
-#' several times better with `linear = Inf`.
+#' law below (all where `correct` is given, or where functions of exogenous
+#' columns are in g; without numeric columns F of the features and its p are
+#' alone). A line by strong instruments is estimated several times better with
+#' `linear = Inf`.
+#'
+#' A treatment of two values, and instruments that tell one or two numbers,
+#' identify a straight line and no curve: there `linear = Inf` is the default
+#' (unless p is above .05), the functions of exogenous columns are partialled
+#' out of the fit as well, and where the line takes all that the instruments
+#' tell there is no penalty to choose. A warning of class
+#' `kernmean_warning_line` says that a curve in such a regressor would be the
+#' penalty's; `linear = Inf` given by you is a line, a number a curve, with that
+#' warning.
 #'
 #' A warning of class `kernmean_warning_weak` says that g is not identified,
 #' where the features are not predicted beyond chance (p above .05, by a gamma
-#' law of the ratio), or that the instruments are weak (F below 3). The print
-#' also has r'Pr of the residuals over its mean where \eqn{E[r \mid Z] = 0}{E[r
-#' | Z] = 0}, a test of overidentification whatever the variances are: a small p
-#' says that the instruments are not valid, or that g is shrunk too much.
+#' law of the ratio) or there are fewer numbers than endogenous columns; that
+#' the
+#' instruments are weak (F below 3); or that intervals may be too short (F of
+#' the linear part below 10, \eqn{1 + (F - 1)\sqrt{d}}{1 + (F - 1) sqrt(d)} with
+#' d directions). The print also has r'Pr of the residuals over its mean where
+#' \eqn{E[r \mid Z] = 0}{E[r | Z] = 0}, a test of overidentification whatever
+#' the variances are, where there are more numbers than lines: a small p says
+#' that the instruments are not valid, or that g is shrunk too much.
 #'
 #' `predict(interval = TRUE)` and `plot()` have pointwise intervals from the
 #' sandwich \eqn{\sum_i l_i(x)^2 e_i^2}{sum_i l_i(x)^2 e_i^2}, with \eqn{g(x) =
@@ -272,19 +305,24 @@ iv_settings <- door_table(
 #'   penalties, landmarks and random features, units, tolerances.
 #' @param formula `y ~ x1 + x2 | z1 + z2`, a dot after the bar for the
 #'   regressors, as in `. - x1 + z1`; or in three parts, `y ~ exogenous |
-#'   endogenous | instruments`.
+#'   endogenous | instruments`, as `ivreg()` has them (of an exogenous
+#'   column in the middle a warning of class `kernmean_warning_formula` says
+#'   so).
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @return An object of class `rkhs_iv`, a list with
-#' \item{coefficients}{`list(g)`, the weights a, 0 for points that are not
-#'   needed; with random features `NULL`}
+#' \item{coefficients, vcov}{of method "weak": the straight line nearest to g
+#'   and the linear controls, with their covariance, see [confint.rkhs_iv()].
+#'   The weights a of g, 0 for points that are not needed, are
+#'   [as_weights()]`(fit)`}
 #' \item{fitted.values, residuals}{g at the points, and y - g}
 #' \item{lambda, mu, penalty}{the penalties}
 #' \item{intercept}{what is added to the function of kernels (and line)}
 #' \item{controls}{their coefficients}
 #' \item{strength}{a data frame: `F`, `F_linear`, `df` (tr P, the directions of
-#'   the instruments), `r.squared`, `p.value`, `p_linear`; of method "weak", as
-#'   the next}
+#'   the instruments), `span` (without a ridge), `r.squared`, `p.value`,
+#'   `p_linear`; its attributes `columns`, F of each linear column, and `given`,
+#'   the exogenous ones; of method "weak", as the next}
 #' \item{correct, linear, keep, error}{alpha, s, the share of theta that is
 #'   kept, and what intervals are made of}
 #' \item{criterion}{\eqn{r'Pr/n}}
@@ -292,13 +330,15 @@ iv_settings <- door_table(
 #' \item{rule, alpha_scale}{how the penalty was chosen, and that of a preset}
 #' \item{cv}{after cross-validation a data frame: `mu`, `score`, `se` of it,
 #'   `se_above` of its difference to the minimum, `chosen`;
-#'   its attributes `folds`, the scores by fold, and `border`}
+#'   its attributes `folds`, the scores by fold (of one deal after the other),
+#'   `deals` and `border`}
 #' \item{first_stage}{where `lambda` was chosen, a data frame: `lambda`, `gcv`}
 #' \item{landmarks}{the rows that are landmarks, or `NULL`}
 #' \item{functions, blocks, kernels, y, n, centered, terms, na.action,
 #'   arguments}{what [predict()] and `update()` need}
 #' @section Methods: [predict()][predict.rkhs_iv], [plot()][plot.rkhs_iv],
-#'   `summary()`, `coef()`, `fitted()`, `residuals()`, and `update()`, which
+#'   `summary()`, `coef()`, `vcov()`, [confint()][confint.rkhs_iv], `fitted()`,
+#'   `residuals()`, and `update()`, which
 #'   takes arguments and what [iv_control()] sets: `update(fit, rule = "min")`.
 #'   Landmarks are drawn again for other points only, features always; `data =`
 #'   of a fit by formula takes all rows of the new data, with the terms of the
@@ -434,8 +474,8 @@ iv_arguments <- door_table(
 #' @param data,na.action As in [stats::model.frame()]; missing values are an
 #'   error by default, but for y outside the first moment.
 #' @return An object of class `c("rkhs_iv_nested", "rkhs_iv")`, as of
-#'   [rkhs_iv()], with `list(g, h)` in `coefficients`, the columns `g` and `h`
-#'   of `fitted.values`, the columns `first` (\eqn{y - g}) and `second`
+#'   [rkhs_iv()] by method "classic", with the columns `g` and `h` of
+#'   `fitted.values`, the columns `first` (\eqn{y - g}) and `second`
 #'   (\eqn{h - wg}) of `residuals`, two numbers in `lambda`, `mu` and
 #'   `criterion`, a list of data frames in `first_stage`, and `w` and `rows`,
 #'   the rows of each moment.
@@ -751,7 +791,9 @@ iv_parts <- function(formula, data, of, controls = NULL) {
   }
   sides <- c(right, sides)
   # As ivreg() has it: exogenous | endogenous | instruments.
+  middle <- NULL
   if (length(of) == 2L && length(sides) == 3L) {
+    middle <- sides[[2L]]
     sides <- list(call("+", sides[[2L]], sides[[1L]]),
                   call("+", sides[[3L]], sides[[1L]]))
   }
@@ -796,6 +838,15 @@ iv_parts <- function(formula, data, of, controls = NULL) {
     if (!length(labels[[name]])) stop_input(shape)
     if (dotted) {
       check_dotted(sides[[name]], labels[c(of[[name]], length(labels))])
+    }
+  }
+  if (!is.null(middle)) {
+    twice <- intersect(attr(layout_of(middle), "term.labels"), labels$z)
+    if (length(twice)) {
+      warn_kernmean("the middle part of 'formula' is of endogenous ",
+                    "regressors, as in y ~ exogenous | endogenous | ",
+                    "instruments: ", quoted(twice), " of it stands in another ",
+                    "part, too, and counts as exogenous", kind = "formula")
     }
   }
   all <- unique(unlist(labels))

@@ -151,7 +151,8 @@ fit_task <- function(task, y, arguments) {
   )
   shown <- \(x) if (nested) x else x[, 1L]
   fields <- list(
-    called = task$called, fitted.values = shown(fitted), residuals = shown(residuals),
+    called = task$called, fitted.values = shown(fitted),
+    residuals = shown(residuals),
     penalty = task$penalty, lambda = stats::setNames(
       rev(lambda), paste0("lambda", if (nested) c("_c", "_d"))
     ), mu = if (nested) c(mu_g = mu, mu_h = mu * task$ratio) else c(mu = mu),
@@ -263,35 +264,9 @@ solve_system <- function(system, mu) {
 
 # --- Penalties ---------------------------------------------------------------
 
-first_stage_grid <- 10^seq(-6, 0, length.out = 25)
 weak_grid <- 10^seq(-6, 2, length.out = 41)
 own_grid <- 10^seq(-5, 0, length.out = 30)
 authors_grid <- 10^seq(-1, 4, length.out = 30)
-
-# The ridge by generalized cross-validation of the regression of the learners'
-# features on the instrument, in units of the trace of its Gram matrix: data
-# frame(lambda, gcv). Of the learners, the first with `first` features, each
-# counts alike, whatever the units of its kernel are.
-first_stage <- function(moment, first, design = NULL, straight = 0L) {
-  n <- moment$n
-  s <- kept_spectrum(moment$gram, 0)
-  columns <- seq_along(moment$square)
-  columns <- columns[columns > straight]
-  learner <- 1 + (columns > straight + first)
-  total <- tapply(moment$square[columns], learner, sum)
-  weight <- ifelse(total > 0, 1 / total, 0)[learner]
-  explained <- drop(product(
-    cross(s$vectors, take_columns(moment$with, columns))^2, as.vector(weight)
-  ))
-  grid <- sum(s$values) * if (is.null(design)) first_stage_grid else
-    c(first_stage_grid, 10^(1:4 / 4))
-  down <- outer(s$values, grid, `+`)
-  left <- sum(total > 0) -
-    colSums(explained * (s$values + rep(2 * grid, each = nrow(down))) / down^2)
-  free <- if (is.null(design)) 0 else ncol(design)
-  freedom <- pmax(1 - (free + colSums(s$values / down)) / n, 0)
-  data.frame(lambda = grid, gcv = pmax(left, 0) / n / freedom^2)
-}
 
 # The penalties of the authors' code. In units of the matrix, delta =
 # delta_scale n^-delta_exp and alpha = alpha_scale delta^4:

@@ -251,3 +251,9 @@ panel_cells <- 2^20
 feature_panels <- function(rows, r) {
   row_panels(rows, max(64, panel_cells %/% r))
 }
+
+# Points of a block; columns without a name are called by it.
+part_frame <- function(part, name) {
+  if (is.factor(part)) stats::setNames(data.frame(part), name) else
+    named_frame(part, name)
+}

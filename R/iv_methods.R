@@ -408,98 +408,6 @@ moment_blocks <- function(layout, data, label, names) {
          simplify = FALSE)
 }
 
-# Of the functions on the points of their blocks.
-function_weights <- function(fit) {
-  same_version(fit, "fit")
-  weights <- lapply(fit$functions, `[[`, "weights")
-  if (is.null(weights$g)) {
-    stop_input("'fit' must not be a fit with random features, whose functions ",
-               "have no weights of points; predict() has values")
-  }
-  if (length(weights) == 1L) weights$g else weights
-}
-
-#' Intervals of instrumental-variable estimates
-#'
-#' Of the coefficients of a fit of [rkhs_iv()] (`coef()`, `vcov()`): the
-#' straight line nearest to g and the linear controls; or of an average
-#' derivative by [kme_effect()].
-#'
-#' Coefficients and their errors are those of the fit that
-#' `predict(interval = TRUE)` has intervals of, with less penalty than the curve
-#' that is shown: the slopes of the least squares of its values of g on the
-#' columns of x, with `linear = Inf` and no curve left the line itself, and the
-#' coefficients of controls. `"wald"` has these with 1.96 errors to either side
-#' (with clusters the quantile of t), which holds where the instruments are
-#' strong.
-#'
-#' `"ar"`, of Anderson and Rubin, holds whatever their strength is, if g is a
-#' straight line in the one endogenous column x: all \eqn{\beta}{beta} for which
-#' residuals \eqn{r = y - x\beta}{r = y - x beta}, given exogenous columns and
-#' controls, are orthogonal to the features of the instruments: \eqn{r'Pr/\sum_i
-#' P_{ii} r_i^2}{r'Pr / sum_i P_ii r_i^2} is below the quantile of a gamma law
-#' with mean 1 and the variance of the ratio, \eqn{2 \sum w^2 / (\sum w)^2}{2
-#' sum w^2 / (sum w)^2}, w the eigenvalues of \eqn{\sum_i r_i^2 l_i l_i'}{sum_i
-#' r_i^2 l_i l_i'}, \eqn{P = LL'}{P = LL'} with rows \eqn{l_i}{l_i}. (With
-#' clusters of their sums.) It may be unbounded, where the instruments do not
-#' rule out any slope, or empty, where they rule out all, with a warning of class
-#' `kernmean_warning_interval`. Cost: one pass over the rows.
-#'
-#' @param object A fit of [rkhs_iv()] by method "weak", or an effect of one.
-#' @param parm Names or numbers of coefficients; all without.
-#' @param level The level.
-#' @param ... Must be empty.
-#' @param method `"wald"` or `"ar"`.
-#' @return A matrix with the ends; of `"ar"` with one row.
-#' @references Anderson, T. W. and Rubin, H. (1949). Estimation of the
-#'   parameters of a single equation in a complete system of stochastic
-#'   equations. *Annals of Mathematical Statistics* 20, 46-63.
-#'   \doi{10.1214/aoms/1177730090}
-#' @seealso [glossary]; [rkhs_iv()], [kme_effect()]
-#' @examples
-#' set.seed(1)
-#' n <- 300
-#' z <- rbinom(n, 1, 0.5)
-#' u <- rnorm(n)
-#' x <- z / 2 + u + rnorm(n)
-#' fit <- rkhs_iv(x, x + u, z, linear = Inf)
-#' coef(fit)
-#' rbind(confint(fit, "x"), confint(fit, method = "ar"))
-#' @export
-confint.rkhs_iv <- function(object, parm, level = 0.95, ...,
-                            method = c("wald", "ar")) {
-  check_dots(...)
-  method <- take(method, choice("wald", "ar"))
-  effect <- inherits(object, "kme_effect")
-  fit <- if (effect) object$fit else object
-  if (is.null(same_version(fit)$vcov)) {
-    has_none(fit, "confidence intervals (method = \"weak\" has them)", "object")
-  }
-  if (method == "wald") {
-    return(confint.kme_effect(object, parm, level))
-  }
-  level <- take(level, number(0, 1, open = TRUE))
-  if (effect && object$functional != "derivative") {
-    stop_input("'method' must be \"wald\" but for an average derivative")
-  }
-  ends <- line_interval(fit, level)
-  names <- names(block_frame(fit, "x"))
-  of <- if (effect) {
-    names[check_pick(object$arguments$of %||% 1L, names, "of")]
-  } else if (!missing(parm)) {
-    take(parm, new_kind("a name", is.character))
-  }
-  if (!all(of %in% rownames(ends))) {
-    stop_input("'method' must be \"wald\" for ", quoted(of), ", as \"ar\" is of ",
-               quoted(rownames(ends)), " alone")
-  }
-  if (effect) rownames(ends) <- object$functional
-  structure(ends, dimnames = list(rownames(ends), level_names(level)))
-}
-#' @rdname confint.rkhs_iv
-#' @export
-confint.kme_effect_iv <- confint.rkhs_iv
-
 # Of the terms alone it would be the sum of both sides of the bar.
 #' @importFrom stats formula
 #' @export
@@ -587,11 +495,10 @@ weak_lines <- function(x, number, endogenous) {
     if (!is.null(x$terms) && length(endogenous)) {
       paste("endogenous:", paste(endogenous, collapse = ", "))
     },
-    if (length(x$coefficients) > 1L) paste(
-      "straight line (standard errors):", paste0(
-        names(x$coefficients), " ", number(x$coefficients), " (",
-        number(sqrt(diag(x$vcov))), ")", collapse = ", "
-      )
+    if (length(x$coefficients) > 1L) paste0(
+      if (x$linear < Inf) "nearest ", "straight line (standard errors): ",
+      paste0(names(x$coefficients), " ", number(x$coefficients), " (",
+             number(sqrt(diag(x$vcov))), ")", collapse = ", ")
     ),
     if (x$error$clusters) count_of(x$error$clusters, "cluster"),
     if (!is.null(x$arguments$weights)) "rows are weighted",
@@ -646,7 +553,7 @@ folds_of <- \(cv) nrow(attr(cv, "folds")) %/% max(1L, attr(cv, "deals"))
 # A row for each coefficient; of fits without errors for each moment.
 fit_rows.rkhs_iv <- function(x, ...) {
   if (!is.null(x$vcov)) {
-    return(fit_rows.kme_effect(x, ...))
+    return(coefficient_rows(x, ...))
   }
   check_dots(...)
   moment_table(x)
@@ -689,7 +596,7 @@ fit_summary.rkhs_iv <- function(x) {
     )], title = paste0("Held-out criterion, ", nrow(cv), " penalties"))
   }
   list(coefficients = if (!is.null(x$vcov)) {
-    structure(fit_rows.kme_effect(x), title = "Straight line and controls")
+    structure(coefficient_rows(x), title = "Straight line and controls")
   }, moments = structure(moments, title = "Residuals by moment"),
        strength = strength, cv = cv)
 }
@@ -754,12 +661,6 @@ block_frame <- function(object, name) {
     return(part_frame(sample_raw(block$sample), name))
   }
   part_frame(variable_input(block), iv_names(object)[[name]])
-}
-
-# Points of a block; columns without a name are called by it.
-part_frame <- function(part, name) {
-  if (is.factor(part)) stats::setNames(data.frame(part), name) else
-    named_frame(part, name)
 }
 
 # --- Pictures ----------------------------------------------------------------

@@ -127,6 +127,33 @@ adversary_theta <- function(task, moment, of, theta, mean) {
 # Without a base the identity.
 times <- \(x, y) if (is.null(x)) y else if (is.null(y)) x else product(x, y)
 
+first_stage_grid <- 10^seq(-6, 0, length.out = 25)
+
+# The ridge by generalized cross-validation of the regression of the learners'
+# features on the instrument, in units of the trace of its Gram matrix: data
+# frame(lambda, gcv). Of the learners, the first with `first` features, each
+# counts alike, whatever the units of its kernel are.
+first_stage <- function(moment, first, design = NULL, straight = 0L) {
+  n <- moment$n
+  s <- kept_spectrum(moment$gram, 0)
+  columns <- seq_along(moment$square)
+  columns <- columns[columns > straight]
+  learner <- 1 + (columns > straight + first)
+  total <- tapply(moment$square[columns], learner, sum)
+  weight <- ifelse(total > 0, 1 / total, 0)[learner]
+  explained <- drop(product(
+    cross(s$vectors, take_columns(moment$with, columns))^2, as.vector(weight)
+  ))
+  grid <- sum(s$values) * if (is.null(design)) first_stage_grid else
+    c(first_stage_grid, 10^(1:4 / 4))
+  down <- outer(s$values, grid, `+`)
+  left <- sum(total > 0) -
+    colSums(explained * (s$values + rep(2 * grid, each = nrow(down))) / down^2)
+  free <- if (is.null(design)) 0 else ncol(design)
+  freedom <- pmax(1 - (free + colSums(s$values / down)) / n, 0)
+  data.frame(lambda = grid, gcv = pmax(left, 0) / n / freedom^2)
+}
+
 # Penalties in units of the matrix grow with the number of rows. For n rows
 # list(lambda: of a moment, mu: the factor of a grid, which is for all rows or
 # alpha_scale, score: what the authors multiply the criterion by).

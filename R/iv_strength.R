@@ -3,8 +3,8 @@
 # of the other instruments given these.
 
 # The columns of x that stand in z as well, by number and name, and those of z
-# that do not stand in x, a data frame: list(both, alone); NULL where all or none
-# of x are such.
+# that do not stand in x, a data frame: list(both, alone); NULL where all or
+# none of x are such.
 exogenous_columns <- function(blocks) {
   if (!all(vapply(blocks, \(block) knows_points(block$sample), NA))) {
     return(NULL)
@@ -52,18 +52,24 @@ given_features <- function(given, block, z) {
   cbind(points, t(solve_lower(given$root, t(sections))))
 }
 
+# The kernel asked for, if it can be that of some of the columns.
+part_kernel <- function(block) {
+  kernel <- block$open
+  if (takes_kernel(block) && !is_scaled(kernel) &&
+        length(kernel$bandwidth) < 2L) {
+    kernel
+  }
+}
+
 # A task in which functions of the exogenous columns are partialled out, with 1
 # and the controls, and the others of z are the instruments. given: these
 # functions, orthonormal, are (features - C shift) root^-1, C 1 and controls.
 given_task <- function(task, columns) {
   block <- task$blocks[["x"]]
-  kernel <- block$open
-  if (!takes_kernel(block) || is_scaled(kernel) ||
-        length(kernel$bandwidth) > 1L) {
-    kernel <- kernel_rbf()
-  }
   points <- column_points(block, columns$both, block$sample$x)
-  sample <- suppressWarnings(fit_sample(points, kernel, TRUE, "x"))
+  sample <- suppressWarnings(fit_sample(
+    points, part_kernel(block) %||% kernel_rbf(), block$scale %||% TRUE, "x"
+  ))
   pivoted <- given_factor(sample, 1e-4)
   given <- list(columns = columns$both, kernel = sample$kernel,
                 centers = take_rows(sample$x, pivoted$pivots),
@@ -85,8 +91,10 @@ given_task <- function(task, columns) {
   task$straight <- straight_columns(block, task$design)
   if (length(columns$alone)) {
     own <- has_own_kernel(columns$alone)
+    block <- task$blocks[["z"]]
     alone <- suppressWarnings(read_variable(
-      columns$alone, NULL, "z", "kernel", if (!own) TRUE
+      columns$alone, if (!own) part_kernel(block), "z", "kernel",
+      if (!own) block$scale %||% TRUE
     ))$sample
     pivoted <- given_factor(alone, 1e-8)
     task$maps$d <- new_map("exact", alone, length(pivoted$pivots),
@@ -119,7 +127,8 @@ instrument_strength <- function(task, columns) {
   } else {
     given <- given_task(task, columns)
     strength <- moment_strength(given)
-    if (is_weak(strength)) {
+    # One or two numbers tell of a line, which has no use for the others.
+    if (is_weak(strength) && strength$span >= 3) {
       given$maps$d <- task$maps$d
       all <- moment_strength(given)
       if (all$p.value < strength$p.value) {
@@ -213,13 +222,15 @@ iv_strength <- function(task, whole) {
 }
 
 # A regressor of two values, or instruments that tell one or two numbers,
-# identify a straight line and no curve.
+# identify a straight line and no curve; without a curve in the kernel there is
+# nothing to say.
 identifies_line <- function(task, strength, columns) {
   x <- task$blocks[["x"]]$sample$x
   two <- \(column) length(unique(column)) == 2L
   if (columns$binary %||% (length(x) > 0L && all(apply(x, 2L, two)))) {
     "treatment"
-  } else if (strength$span < 3) {
+  } else if (strength$span < 3 &&
+               task$maps$a$r > ncol(task$straight) + 1L) {
     "instruments"
   }
 }
@@ -326,6 +337,13 @@ takes_line <- function(strength, few) {
 has_no_curve <- function(strength, few, columns) {
   strength$span <= length(attr(strength, "columns")) ||
     identical(few, "treatment") && is.null(columns)
+}
+
+# By how much the errors of a ratio grow with a weak denominator, to second
+# order: E[(d/D)^2] is about 1 + 3/F for D with mean d.
+weak_spread <- function(strength) {
+  f <- min(strength$F, strength$F_linear, na.rm = TRUE)
+  if (is_weak(strength)) sqrt(1 + 3 / max(f, 0.01)) else 1
 }
 
 # What goes by the strength: list(correct: alpha, linear: the scale of the

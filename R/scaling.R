@@ -203,6 +203,13 @@ unscale_points <- function(kernel, z) {
   z + rep(scaling$center, each = nrow(z))
 }
 
+# A column of the user, the first, in the units of the kernel.
+first_direction <- function(kernel, d, column = 1L) {
+  factor <- kernel$scaling$factor
+  if (is.matrix(factor)) factor[column, ] else
+    replace(numeric(d), column, if (is.null(factor)) 1 else 1 / factor[column])
+}
+
 # A mixture, list(weights, means, and covariances or variances), likewise; the
 # variances are in the units of the kernel.
 scale_mixture <- function(kernel, mixture) {

@@ -79,6 +79,17 @@ as_weights <- function(fit, type = c("projection", "taylor")) {
   stats::setNames(weights, sample_names(fit$sample))
 }
 
+# Of the functions on the points of their blocks.
+function_weights <- function(fit) {
+  same_version(fit, "fit")
+  weights <- lapply(fit$functions, `[[`, "weights")
+  if (is.null(weights$g)) {
+    stop_input("'fit' must not be a fit with random features, whose functions ",
+               "have no weights of points; predict() has values")
+  }
+  if (length(weights) == 1L) weights$g else weights
+}
+
 taylor_weights <- function(g, noise) {
   n <- nrow(g$x)
   theta2 <- rep_len(g$kernel$bandwidth, ncol(g$x))^2

@@ -149,6 +149,13 @@ hashed_R <- function(n, folds, strata = rep(1, n)) {
   of
 }
 
+# Five deals of folds: those of five times as many cells, moved by one more in
+# each round of cells.
+deals_R <- function(n, folds, strata = rep(1, n)) {
+  cell <- hashed_R(n, 5 * folds, strata) - 1
+  lapply(0:4, \(deal) (cell + deal * floor(cell / folds)) %% folds + 1)
+}
+
 # The value of a test of so few draws, or labelings, that it warns of them.
 few_draws <- \(test) without_warning("few", test)
 

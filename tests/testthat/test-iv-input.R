@@ -165,7 +165,7 @@ test_that("units far apart are warned of unless 'scale' is given", {
   expect_near(theta, sqrt(median(dist(z)^2)), 1e-10)
   expect_equal(unname(predict(mine, x[1:3, ])),
                unname(drop(gram_R(kernel_rbf(theta), z[1:3, ], z) %*%
-                             coef(mine))), tolerance = 1e-9)
+                             as_weights(mine))), tolerance = 1e-9)
 })
 
 test_that("constant columns change nothing, a constant treatment is one", {

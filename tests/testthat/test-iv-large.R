@@ -88,7 +88,7 @@ test_that("features tend to the exact fit", {
 
 test_that("coefficients are zero off the landmarks, and give the values", {
   fit <- nested(landmarks = rows)
-  of <- fit$coefficients
+  of <- as_weights(fit)
   expect_true(all(of$g[-rows] == 0) && all(of$h[-rows] == 0))
   expect_true(all(of$g[rows] != 0))
   expect_near(unname(fit$fitted.values[, "g"]),
@@ -111,9 +111,10 @@ test_that("landmarks and features are drawn by R's generator", {
   set.seed(1)
   fit <- sequential(landmarks = 12)
   expect_identical(fitted(fit), fitted(sequential(landmarks = drawn)))
-  expect_identical(which(fit$coefficients$g != 0), sort(drawn))
+  expect_identical(which(as_weights(fit) != 0), sort(drawn))
   # Features know no points.
-  expect_error(coef(sequential(features = 12)), class = "kernmean_error_input")
+  expect_error(as_weights(sequential(features = 12)),
+               class = "kernmean_error_input")
 })
 
 test_that("factors keep their levels beside landmarks or features", {

@@ -71,7 +71,7 @@ test_that("a penalty below rounding is refused, not solved", {
 
 test_that("a factor has weights with landmarks, too", {
   fit <- iv(frame$level, s$y, s$d, mu = 1, landmarks = 10)
-  expect_length(coef(fit), 40L)
+  expect_length(as_weights(fit), 40L)
   one <- iv(frame["level"], s$y, s$d, mu = 1)
   expect_equal(predict(one, frame["level"]), fitted(one), ignore_attr = TRUE,
                tolerance = 1e-12)

@@ -37,8 +37,10 @@ slow_weak <- function(kx, kz, y, lambda, mu, alpha, straight = NULL, s = 0,
   q <- p - alpha * diag(diag(p))
   f <- root_R(both)
   theta <- ridge_R(crossprod(f, q %*% f), crossprod(f, q %*% h %*% y), mu)
+  # Columns of the design take degrees of freedom, too.
+  free <- 1 - (NCOL(design) - 1) / length(y)
   left <- \(K) {
-    sum(p * K) / sum(diag(p) * diag(K)) * (1 - sum(diag(p)) / length(y)) /
+    sum(p * K) / sum(diag(p) * diag(K)) * (free - sum(diag(p)) / length(y)) /
       (1 - sum(p * K) / sum(diag(K)))
   }
   r <- drop(h %*% y - f %*% theta)
@@ -47,7 +49,7 @@ slow_weak <- function(kx, kz, y, lambda, mu, alpha, straight = NULL, s = 0,
   j <- sum(r * (p %*% r)) / mean
   chance <- \(ratio, own) {
     shape <- (sum(diag(p)) * sum(diag(own)))^2 / (2 * sum(p^2) * sum(own^2))
-    pgamma(ratio, shape, shape, lower.tail = FALSE)
+    pgamma(free * ratio, shape, shape, lower.tail = FALSE)
   }
   ratio <- \(K) sum(p * K) / sum(diag(p) * diag(K))
   own <- \(f) crossprod(f, diag(p) * f)
@@ -193,14 +195,20 @@ test_that("held-out scores are those of refits, in folds of the fixed order", {
     fit <- weak(data$x, data$y, data$z, lambda = 0.5, mu = mu, linear = 0,
                 correct = alpha, folds = 4)
     k <- grams(data, fit)
-    scores <- slow_scores(k$x, k$z, data$y, 0.5, mu, alpha, hashed_R(50, 4))
-    expect_equal(sort(attr(fit$cv, "folds")), sort(scores), tolerance = 1e-6)
+    scores <- lapply(deals_R(50, 4), \(folds) {
+      slow_scores(k$x, k$z, data$y, 0.5, mu, alpha, folds)
+    })
+    expect_equal(sort(attr(fit$cv, "folds")), sort(unlist(scores)),
+                 tolerance = 1e-6)
+    # The errors are those of one deal.
+    all <- do.call(rbind, scores)
+    expect_equal(fit$cv$se, apply(all, 2, sd) / 2, tolerance = 1e-6)
   }
   # The levels of a single factor are in all folds.
   level <- gl(2, 1, 50)
   by <- \(folds) sort(attr(weak(data$x, data$y, level, lambda = 0.5, mu = mu,
                                 folds = folds)$cv, "folds"))
-  expect_equal(by(4), by(hashed_R(50, 4, level)))
+  expect_equal(by(4), sort(unlist(lapply(deals_R(50, 4, level), by))))
 })
 
 test_that("landmarks at all rows are exact, others and features are maps", {

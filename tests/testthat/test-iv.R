@@ -61,7 +61,7 @@ solved <- quietly(estimators())
 
 test_that("solutions meet the normal equations as they are printed", {
   for (one in solved) {
-    of <- one$fit$coefficients
+    of <- lapply(one$fit$functions, `[[`, "weights")
     b <- if (is.null(of$h)) numeric(40) else of$h
     expect_lt(conditions_R(one$problem, one$P, one$penalty, of$g, b, one$mu[1],
                            rep_len(one$mu, 2)[2]), 1e-8)
@@ -340,7 +340,7 @@ test_that("predict() takes columns by name, and rows keep their names", {
   dimnames(new) <- list(c("u", "v", "w"), c("a2", "a1"))
   expect_named(predict(fit, new), c("u", "v", "w"))
   expect_identical(predict(fit, new), predict(fit, new[, 2:1]))
-  at <- drop(gram_R(narrow, new[, 2:1], s$a) %*% coef(fit))
+  at <- drop(gram_R(narrow, new[, 2:1], s$a) %*% as_weights(fit))
   expect_near(unname(predict(fit, new)), unname(at), 1e-10)
   # A row's value does not depend on the others.
   expect_near(predict(fit, new)[2], predict(fit, new[2, , drop = FALSE]), 1e-13)
@@ -352,7 +352,7 @@ test_that("nested predictions have the columns g and h", {
   new <- list(b = s$b[5:7, 2:1], a = s$a[5:7, ] + 0.1)
   got <- predict(fit, new)
   expect_identical(colnames(got), c("g", "h"))
-  of <- coef(fit)
+  of <- as_weights(fit)
   want <- cbind(gram_R(narrow, new$a, s$a) %*% of$g,
                 gram_R(narrow, s$b[5:7, ], s$b) %*% of$h)
   expect_near(unname(got), unname(want), 1e-10)

@@ -1,0 +1,182 @@
+# Intervals of coefficients, and one of a straight line that holds whatever the
+# strength of the instruments is.
+
+#' Intervals of instrumental-variable estimates
+#'
+#' Of the coefficients of a fit of [rkhs_iv()] (`coef()`, `vcov()`): the
+#' straight line nearest to g and the linear controls; or of an average
+#' derivative by [kme_effect()].
+#'
+#' Coefficients and their errors are those of the fit that
+#' `predict(interval = TRUE)` has intervals of, with less penalty than the curve
+#' that is shown: the slopes of the least squares of its values of g on the
+#' columns of x, with `linear = Inf` and no curve left the line itself, and the
+#' coefficients of controls. `"wald"` has these with 1.96 errors to either side
+#' (with clusters the quantile of t), which holds where the instruments are
+#' strong.
+#'
+#' `"ar"`, of Anderson and Rubin, holds whatever their strength is, if g is a
+#' straight line in the one endogenous column x: all \eqn{\beta}{beta} for which
+#' residuals \eqn{r = y - x\beta}{r = y - x beta}, given exogenous columns and
+#' controls, are orthogonal to the features of the instruments: \eqn{r'Pr/\sum_i
+#' P_{ii} r_i^2}{r'Pr / sum_i P_ii r_i^2} is below the quantile of a gamma law
+#' with mean 1 and the variance of the ratio, \eqn{2 \sum w^2 / (\sum w)^2}{2
+#' sum w^2 / (sum w)^2}, w the eigenvalues of \eqn{\sum_i r_i^2 l_i l_i'}{sum_i
+#' r_i^2 l_i l_i'}, \eqn{P = LL'}{P = LL'} with rows \eqn{l_i}{l_i}. (With
+#' clusters of their sums.) It may be unbounded, where the instruments do not
+#' rule out any slope, or empty, where they rule out all, with a warning of
+#' class `kernmean_warning_interval`. Cost: one pass over the rows.
+#'
+#' @param object A fit of [rkhs_iv()] by method "weak", or an effect of one.
+#' @param parm Names or numbers of coefficients; all without.
+#' @param level The level.
+#' @param ... Must be empty.
+#' @param method `"wald"` or `"ar"`.
+#' @return A matrix with the ends; of `"ar"` with one row.
+#' @references Anderson, T. W. and Rubin, H. (1949). Estimation of the
+#'   parameters of a single equation in a complete system of stochastic
+#'   equations. *Annals of Mathematical Statistics* 20, 46-63.
+#'   \doi{10.1214/aoms/1177730090}
+#' @seealso [glossary]; [rkhs_iv()], [kme_effect()]
+#' @examples
+#' set.seed(1)
+#' n <- 300
+#' z <- rbinom(n, 1, 0.5)
+#' u <- rnorm(n)
+#' x <- z / 2 + u + rnorm(n)
+#' fit <- rkhs_iv(x, x + u, z, linear = Inf)
+#' coef(fit)
+#' rbind(confint(fit, "x"), confint(fit, method = "ar"))
+#' @export
+confint.rkhs_iv <- function(object, parm, level = 0.95, ...,
+                            method = c("wald", "ar")) {
+  check_dots(...)
+  method <- take(method, choice("wald", "ar"))
+  effect <- inherits(object, "kme_effect")
+  fit <- if (effect) object$fit else object
+  if (is.null(same_version(object)$vcov)) {
+    has_none(fit, "confidence intervals (method = \"weak\" has them)", "object")
+  }
+  if (method == "wald") {
+    return(coefficient_ends(object, if (!missing(parm)) parm, level))
+  }
+  level <- take(level, number(0, 1, open = TRUE))
+  if (effect && object$functional != "derivative") {
+    stop_input("'method' must be \"wald\" but for an average derivative")
+  }
+  ends <- line_interval(fit, level)
+  names <- names(block_frame(fit, "x"))
+  of <- if (effect) {
+    names[check_pick(object$arguments$of %||% 1L, names, "of")]
+  } else if (!missing(parm)) {
+    take(parm, new_kind("a name", is.character))
+  }
+  if (!all(of %in% rownames(ends))) {
+    stop_input("'method' must be \"wald\" for ", quoted(of), ", as \"ar\" is ",
+               "of ", quoted(rownames(ends)), " alone")
+  }
+  if (effect) rownames(ends) <- object$functional
+  structure(ends, dimnames = list(rownames(ends), level_names(level)))
+}
+#' @rdname confint.rkhs_iv
+#' @export
+confint.kme_effect_iv <- confint.rkhs_iv
+
+# The task of a fit, as one of method "weak".
+weak_task <- function(fit) {
+  asked <- fit$arguments
+  weights <- read_row_weights(asked$weights, fit$n)
+  task <- fitted_task(fit)
+  task$w <- fit$w
+  task <- utils::modifyList(task, list(
+    weights = weights, clusters = asked$clusters,
+    design = read_design(asked$controls, fit$n, weights),
+    correct = c(fit$correct, 0)[1L], linear = c(fit$linear, 0)[1L]
+  ))
+  task$blocks <- fit$blocks
+  task$control$landmarks <- fit$landmarks
+  task$maps <- if (is.null(fit$maps)) make_maps(task, fit$blocks) else
+    Map(\(map, name) c(map, fit$blocks[[name]]["sample"]), fit$maps,
+        task$called)
+  if (is_nested_fit(fit)) {
+    return(task)
+  }
+  task$straight <- straight_columns(fit$blocks$x, task$design)
+  if (!is.null(fit$error$given)) {
+    task <- given_task(task, exogenous_columns(task$blocks))
+  }
+  task$unit <- block_trace(task, "a") / fit$n
+  task$partial <- partial_out(task)
+  task
+}
+
+# Anderson and Rubin's interval of the slope beta of a straight line in the one
+# endogenous column: where r'Pr over its mean, r = y - beta x given exogenous
+# columns and controls, is not too large by the gamma law of its moments. Sums
+# over rows are polynomials of beta.
+line_interval <- function(fit, level) {
+  task <- weak_task(fit)
+  columns <- exogenous_columns(task$blocks)
+  if (!is.null(columns)) {
+    task <- if (length(columns$alone)) given_task(task, columns) else
+      stop_input("'method' must be \"wald\" without instruments that are no ",
+                 "regressors")
+  }
+  if (ncol(task$straight) != 1L) {
+    stop_input("'method' must be \"wald\" but for one endogenous column of ",
+               "numbers, or of two levels, not ", ncol(task$straight))
+  }
+  if (!is.null(columns)) task <- partialled(task) else
+    task$whole <- row_moments(task, seq_along(task$y))
+  root <- action_root(task, task$whole, "d")
+  target <- task_targets(task, seq_along(task$y))
+  out <- qr.coef(qr(target[, -1L, drop = FALSE]), target[, 1L])
+  unit <- power_below(max(abs(task$y)))
+  sums <- over_rows(task, root, seq_along(task$y), \(z, t, x, own, i) {
+    y <- x * rep(drop(product(t, c(1, -out) / unit)), each = nrow(x))
+    x <- x * rep(z[, 1L], each = nrow(x))
+    all <- cbind(y = rowSums(y), x = rowSums(x))
+    if (!is.null(task$clusters)) {
+      y <- all[, "y", drop = FALSE]
+      x <- all[, "x", drop = FALSE]
+    }
+    both <- tcross(x, y)
+    list(all = all, yy = tcross(y), xy = both + t(both), xx = tcross(x))
+  })
+  # The p-value along the circle of beta = best + far tan(angle).
+  free <- 1 - ncol(task$design) / length(task$y)
+  best <- sum(sums$all[, 1L] * sums$all[, 2L]) / sum(sums$all[, 2L]^2)
+  far <- sqrt(sum(diag(sums$yy)) / sum(diag(sums$xx)))
+  above <- \(angle) {
+    a <- cos(angle)
+    b <- best * a + far * sin(angle)
+    law <- (a^2 * sums$yy - a * b * sums$xy + b^2 * sums$xx) / free
+    mean <- sum(diag(law))
+    shape <- mean^2 / (2 * sum(law^2))
+    ratio <- sum((a * sums$all[, 1L] - b * sums$all[, 2L])^2) / mean
+    stats::pgamma(ratio, shape, shape, lower.tail = FALSE) - (1 - level)
+  }
+  angles <- seq(-pi / 2, pi / 2, length.out = 801L)
+  values <- vapply(angles, above, 0)
+  turns <- which(diff(values > 0) != 0)
+  ends <- vapply(turns, \(i) {
+    stats::uniroot(above, angles[i + 0:1], tol = 1e-10)$root
+  }, 0)
+  counted <- counted_columns(task$blocks[[task$called[["a"]]]])
+  per <- drop(product(counted$moves, attr(task$straight, "slopes")))
+  name <- which(per != 0)[1L]
+  ends <- sort(unit * per[[name]] * (best + far * tan(ends)))
+  open <- values[1L] > 0
+  said <- if (open) {
+    paste0("unbounded: the instruments do not rule out any slope", if (
+      length(ends)
+    ) paste(" but", paste(format_number(ends), collapse = " to ")))
+  } else if (!length(ends)) {
+    "empty: the instruments rule out any straight line"
+  }
+  if (length(said)) {
+    warn_kernmean("the Anderson-Rubin interval is ", said, kind = "interval")
+  }
+  matrix(if (open) c(-Inf, Inf) else if (length(ends)) range(ends) else
+    c(NA, NA), 1L, dimnames = list(colnames(counted$values)[name], NULL))
+}
