@@ -188,19 +188,6 @@ check_for_scores <- function(...) {
   }
 }
 
-# The numbers of those labels that are named or numbered: so many of them.
-check_pick <- function(x, labels, name, count = 1L) {
-  at <- if (is.character(x)) match(x, labels) else x
-  if (!length(at) %in% count || !all(at %in% seq_along(labels)) ||
-        anyDuplicated(at)) {
-    stop_input("'", name, "' must be ",
-               paste(c("one", "two")[count], collapse = " or "), " of ",
-               shorten(paste0("\"", labels, "\""), 12L), ", by name or ",
-               "number, not ", if (is.atomic(x)) shorten(x) else describe(x))
-  }
-  as.integer(at)
-}
-
 padded_range <- function(x) {
   width <- diff(range(x))
   range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)

@@ -75,11 +75,10 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
   asked <- request(iv_effect_arguments)
   same_version(x, "x")
   nested <- is_nested_fit(x)
-  if (nested == is.null(what)) {
-    if (!nested) stop_input("'what' must be NULL but for nested fits")
-    asked$what <- "h"
+  if (!nested && !is.null(what)) {
+    stop_input("'what' must be NULL but for nested fits")
   }
-  asked$what <- asked$what %||% "g"
+  asked$what <- asked$what %||% if (nested) "h" else "g"
   block <- x$blocks[[function_block(x, asked$what)]]
   if (!is_norm(x) || !knows_points(block$sample)) {
     stop_input("'x' must be a fit of rkhs_iv() or rkhs_iv_nested() with ",
@@ -96,28 +95,31 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
   strength <- x$strength
   if (nested) {
     system <- nested_system(x, task, asked$what)
+    for (of in names(task$rows)) warn_intervals(nested_strength(x, task, of))
   } else {
     columns <- exogenous_columns(task$blocks)
-    if (is.null(strength) && length(columns)) {
-      strength <- instrument_strength(task, columns)
+    if (is.null(strength) && !is.null(columns)) {
+      strength <- instrument_strength(given_task(task, columns), columns)
     }
     # Where exogenous columns stay as they are, nothing but the other
     # instruments says what happens.
-    if (length(columns) && is.null(task$given) && length(columns$alone) &&
-          !any(columns$both %in% change$moved)) {
+    apart <- is.null(task$given) && length(columns$alone) &&
+      !any(columns$both %in% change$moved)
+    if (apart) {
       map <- task$maps$d
       task <- given_task(task, columns)
       task$maps$d <- map
-      task$apart <- is.null(x$arguments[["control"]]$correct)
     }
-    system <- effect_system(task, strength)
+    system <- effect_system(task, strength, apart, is.null(
+      x$arguments[["control"]]$correct
+    ))
     strength <- system$strength
     warn_intervals(strength)
   }
   # What is best predicted must not be shrunk much.
   top <- max(system$values)
   mu <- if (is.null(x$cv)) x$mu[[1L]] else
-    min(x$cv$mu[which.min(x$cv$score)], top[top > 0])
+    min(x$cv$mu[which.min(x$cv$score)], if (!nested) top[top > 0])
   fit <- debias(system, iv_functional(x, task, system, change, asked$what),
                 name == "target", mu, clusters, x$n)
   if (!nested) {
@@ -126,7 +128,7 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
     fit$variance <- wide^2 * fit$variance
   }
   # Weights of differences have the mean 0.
-  if (name != "target") fit$ess <- NA_real_
+  if (name != "target" || nested) fit$ess <- NA_real_
   label <- \(value) stats::setNames(value, name)
   y <- if (asked$what == "g") x$y else
     (x$w %||% 1) * x$fitted.values[, "g"]
@@ -162,22 +164,25 @@ iv_effect_arguments <- door_table(
 )
 
 # The system of a fit with its rows in the axes of A: list(values, right; z, pz:
-# PZ, l: P = ll', own: which rows D takes together, h: of the design,
-# orthonormal; y, root: of weights, axes: from features, constant: what a
-# constant says of Z, correct, strength).
-effect_system <- function(task, strength) {
+# PZ, l: P = ll', own: which rows D takes together, design, y: with the roots of
+# weights, root; axes: from features, partial: what the design says of Z, given:
+# its functions of exogenous columns, correct, lambda, strength, straight, unit:
+# the row of the sample that each is, rows: those of functionals).
+# `apart`: by what the design leaves, with a ridge and, if `open`, a correction
+# of its own.
+effect_system <- function(task, strength, apart, open) {
   rows <- seq_along(task$y)
   check_memory(length(rows), map_width(task), "use landmarks = or features =",
                copies = 8)
-  if (!is.null(task$apart)) {
+  if (apart) {
     task <- partialled(task)
     moments <- task$whole
   } else {
     moments <- row_moments(task, rows)
+    moments$d$own <- own_moments(task, moments, rows)
   }
-  moments$d$own <- own_moments(task, moments, rows)
   strength <- strength %||% iv_strength(task, moments)
-  if (isTRUE(task$apart) && task$correct > 0) {
+  if (apart && open && task$correct > 0) {
     task$correct <- strength_rule(strength, NULL, 1, moments$d$own$df)$correct
   }
   system <- weak_system(task, moments)
@@ -197,8 +202,25 @@ effect_system <- function(task, strength) {
     design = root * task$design, y = root * task$y, root = root,
     axes = axes, partial = task$partial$a, correct = task$correct,
     lambda = task$lambda$d, strength = strength, straight = task$straight,
-    given = task$given
+    given = task$given, unit = rows, rows = rows
   )
+}
+
+# How strong the instruments of a moment of a nested fit are, `of` its block.
+nested_strength <- function(fit, task, of) {
+  blocks <- fit$blocks[c(if (of == "d") "a" else "b", of)]
+  n <- fit$n
+  moment <- list(
+    blocks = stats::setNames(blocks, c("x", "z")), y = numeric(n),
+    called = c(a = "x", d = "z"), rows = list(d = rep(TRUE, n)),
+    weights = task$rows[[of]] + 0, design = matrix(1, n, 1L), method = "weak",
+    penalty = fit$penalty, lambda = list(d = task$lambda[[of]]),
+    control = task$control,
+    maps = list(a = task$maps[[if (of == "d") "a" else "b"]],
+                d = task$maps[[of]])
+  )
+  moment$straight <- straight_columns(blocks[[1L]], moment$design)
+  moment_strength(moment)
 }
 
 # That of a nested fit: the rows of both moments, one after the other, of which
@@ -232,12 +254,12 @@ nested_system <- function(fit, task, what) {
   lz <- cross(l, z)
   s <- .Call(C_r_eigen, cross(lz), ncol(z))
   check_result(s$values, "a moment of the features", "'y' and of the blocks")
+  lz <- product(lz, s$vectors)
   z <- product(z, s$vectors)
   mine <- (seq_len(ncol(z)) > ncol(first)) == (what == "h")
   list(
-    values = pmax(s$values, 0), right = cross(product(lz, s$vectors),
-                                              cross(l, as.matrix(y))),
-    z = z, pz = product(l, product(lz, s$vectors)), l = l,
+    values = pmax(s$values, 0), right = cross(lz, cross(l, as.matrix(y))),
+    z = z, pz = product(l, lz), l = l,
     own = seq_along(y), design = matrix(0, length(y), 0L), y = y,
     root = rep(1, length(y)), axes = take_rows(s$vectors, mine),
     partial = matrix(0, 0L, sum(mine)), correct = 0,
@@ -259,13 +281,15 @@ iv_change <- function(fit, block, asked, name) {
     )))
   }
   if (name == "derivative") {
-    check_slopes(sample$kernel)
     of <- asked$of
     of <- of %||% if (ncol(frame) > 1L) "none" else 1L
     of <- check_pick(of, names(frame), "of")
     if (!takes_kernel(block)) {
-      stop_input("'of' must be a numeric column, not a factor")
+      stop_input("'of' must be a numeric column among numeric ones; where ",
+                 "factors are regressors, give a 'policy', or make them ",
+                 "controls")
     }
+    check_slopes(sample$kernel)
     return(list(moved = of, along = first_direction(sample$kernel,
                                                     ncol(sample$x), of)))
   }
@@ -275,16 +299,20 @@ iv_change <- function(fit, block, asked, name) {
       stop_input("'policy' must return the data frame with other values, of ",
                  "the same rows and columns, not ", describe(after))
     }
-    for (column in names(Filter(is.numeric, frame))) {
-      warn_outside(after[[column]], frame[[column]], quoted(column))
-    }
     after
   })
   same <- vapply(seq_along(frame), \(j) {
     all(vapply(after, \(a) identical(as.vector(a[[j]]), as.vector(frame[[j]])),
                NA))
   }, NA)
-  points <- lapply(after, \(a) named_rows(block, a, "policy"))
+  points <- lapply(after, \(a) {
+    new <- named_rows(block, a, "policy")
+    a <- part_frame(a, "x")
+    for (j in which(vapply(frame, is.numeric, NA))) {
+      warn_outside(a[[j]], frame[[j]], quoted(names(frame)[j]))
+    }
+    new
+  })
   if (length(points) == 1L) points <- c(list(own_points(sample)), points)
   list(moved = which(!same), before = points[[1L]], after = points[[2L]])
 }
@@ -297,9 +325,8 @@ iv_functional <- function(fit, task, system, change, what) {
   small <- small_map(task$maps[[if (what == "h") "b" else "a"]])
   slopes <- attr(system$straight, "slopes")
   known <- ncol(system$design) - ncol(system$given$back %||% matrix(0, 0L, 0L))
-  one <- \(rows, value) {
-    take_columns(cbind(rep(value, rows),
-                       matrix(0, rows, max(0, known - 1))), seq_len(known))
+  one <- \(rows) {
+    matrix(c(1, numeric(known))[seq_len(known)], rows, known, byrow = TRUE)
   }
   # Of a nested fit the constant is a feature.
   whole <- \(z, m, constant) if (is.null(system$size)) {
@@ -309,18 +336,15 @@ iv_functional <- function(fit, task, system, change, what) {
   }
   at <- \(new) list(
     m = whole(new$z, point_features(small, sample, new), 1),
-    design = given_design(system$given, block, new$z, one(new$m, 1))
+    design = given_design(system$given, block, new$z, one(new$m))
   )
-  rows <- system$rows %||% seq_len(fit$n)
+  rows <- system$rows
   own <- \(new) if (new$m == fit$n) {
     c(lapply(new[intersect(c("z", "values"), names(new))], take_rows, rows),
       m = length(rows))
   } else {
     new
   }
-  none <- \(m) list(m = m, design = 0 * given_design(
-    system$given, block, take_rows(sample$x, rep(1L, nrow(m))), one(nrow(m), 0)
-  ))
   if (!is.null(change$along)) {
     if (!is.null(system$given) && change$moved %in% system$given$columns) {
       stop_input("'of' must not be an exogenous column of a fit with few ",
@@ -328,8 +352,9 @@ iv_functional <- function(fit, task, system, change, what) {
     }
     along <- change$along
     x <- take_rows(sample$x, rows)
-    return(none(whole(matrix(along, nrow(x), length(along), TRUE),
-                      feature_slopes(small, sample, x, along), 0)))
+    m <- whole(matrix(along, nrow(x), length(along), TRUE),
+               feature_slopes(small, sample, x, along), 0)
+    return(list(m = m, design = matrix(0, nrow(m), ncol(system$design))))
   }
   if (!is.null(change$after)) {
     return(Map(`-`, at(own(change$after)), at(own(change$before))))
@@ -348,7 +373,7 @@ iv_functional <- function(fit, task, system, change, what) {
   }
   list(m = whole(t(found$center),
                  section_features(small, t(found$at[small$centers])), 1),
-       design = one(1L, 1))
+       design = one(1L))
 }
 
 # New rows, of which an argument is to be blamed.
@@ -394,7 +419,7 @@ debias <- function(s, functional, target, mu, clusters, n) {
   size <- length(s$y)
   m <- product(functional$m - product(functional$design, s$partial), s$axes)
   h <- qr.Q(qr(s$design))
-  upsilon <- if (target) 1 else s$root[s$rows %||% seq_len(size)]^2
+  upsilon <- if (target) 1 else s$root[s$rows]^2
   b <- colMeans(upsilon * m)
   inverse <- 1 / (s$values + mu)
   of <- \(a, c) drop(product(a, as.matrix(c)))
@@ -410,7 +435,7 @@ debias <- function(s, functional, target, mu, clusters, n) {
   }
   a <- weights(inverse * (2 - s$values * inverse) * b)
   theta <- inverse * s$right
-  row <- s$unit %||% seq_len(size)
+  row <- s$unit
   unit <- (clusters %||% seq_len(n))[row]
   residuals <- s$y - of_h(s$y) - of(s$z, theta)
   residuals <- left_out(s, h, inverse, residuals, unit) / s$root
@@ -421,14 +446,13 @@ debias <- function(s, functional, target, mu, clusters, n) {
   influence[as.integer(rownames(each)), ] <- each
   spread <- as.matrix(upsilon * (values - middle) / nrow(m))
   if (target) influence <- rbind(influence, spread) else {
-    at <- s$rows %||% seq_len(n)
-    influence[at, ] <- influence[at, ] + spread
+    influence[s$rows, ] <- influence[s$rows, ] + spread
   }
   # The weights of rows are in a once.
   apart <- \(a) sqrt(sum((colMeans(a / s$root * s$z) - b)^2))
   alpha <- weights(inverse * b)
   # Of a nested fit those of y, and the residuals of the moment of the function.
-  if (!is.null(s$unit)) {
+  if (!is.null(s$second)) {
     shown <- \(x, at) replace(rep(NA_real_, n), row[at], x[at])
     second <- s$second == identical(s$rows, row[s$second])
     residuals <- shown(residuals, second)

@@ -32,7 +32,7 @@ fit_picture.default <- \(x, ...) has_none(x, "a plot")
 fit_request <- function(x, changes) UseMethod("fit_request")
 
 # The state of the fields; another one where fields change their meaning.
-fit_format <- 1L
+fit_format <- 2L
 
 new_fit <- function(class, fields, also = NULL) {
   attr(fields, "format") <- fit_format
@@ -231,8 +231,9 @@ coefficient_ends <- function(x, parm, level) {
   level <- take(level, number(0, 1, open = TRUE))
   ends <- as.matrix(interval_table(x, level)[3:4])
   colnames(ends) <- level_names(level)
-  if (is.null(parm)) ends else
-    take_rows(ends, take(parm, new_kind("names or numbers", is.atomic)))
+  if (is.null(parm)) ends else take_rows(
+    ends, check_pick(parm, rownames(ends), "parm", seq_len(nrow(ends)))
+  )
 }
 
 # What tidy() returns.

@@ -727,6 +727,11 @@ rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...,
                             controls = NULL, clusters = NULL, weights = NULL) {
   call <- match.call(expand.dots = FALSE)
   call$controls <- NULL
+  if (is.symbol(substitute(controls)) && !is.null(data) &&
+        deparse1(substitute(controls)) %in% names(data)) {
+    stop_input("'controls' must be a formula of variables in 'data', as in ~ ",
+               deparse1(substitute(controls)))
+  }
   if (!is.null(controls) && !(inherits(controls, "formula") &&
                                 length(controls) == 2L)) {
     stop_input("'controls' must be a formula of variables in 'data', as in ",
@@ -771,11 +776,25 @@ fit_moments <- function(.door, .call, .formula, .data, .no_action, .home, .of,
       clusters = frame[["(clusters)"]], weights = frame[["(weights)"]]
     )), list(...)
   ), quote = TRUE)
+  fit <- name_levels(fit, names(frame)[parts$groups[[1L]]])
   fit$terms <- keep_constants(structure(
     attr(frame, "terms"), groups = parts$groups,
     extra = as.list(.call)[c("w", "moment", "clusters", "weights")]
   ), .data)
   fit$na.action <- attr(frame, "na.action")
+  fit
+}
+
+# The coefficients of a factor by its name.
+name_levels <- function(fit, name) {
+  block <- fit$blocks[[1L]]
+  names <- names(fit$coefficients)
+  at <- match(paste0(block$name, block$levels), names, 0L)
+  if (!is.null(block$levels) && length(names)) {
+    names[at] <- paste0(name, block$levels)[at > 0L]
+    names(fit$coefficients) <- names
+    dimnames(fit$vcov) <- list(names, names)
+  }
   fit
 }
 
@@ -859,6 +878,10 @@ iv_parts <- function(formula, data, of, controls = NULL) {
   both <- intersect(labels$controls, labels$x)
   if (length(both)) {
     stop_input("'controls' must not be regressors as well: ", quoted(both))
+  }
+  if (all(labels$z %in% labels$controls)) {
+    stop_input("'controls' must leave an instrument, and not have ",
+               quoted(labels$z))
   }
   list(terms = layout, groups = lapply(labels, match, c("", known)))
 }

@@ -24,6 +24,7 @@ fit_task <- function(task, y, arguments) {
   task$maps <- make_maps(task, blocks)
   weak <- task$method == "weak"
   columns <- if (weak) exogenous_columns(blocks)
+  strength <- NULL
   if (weak) task$straight <- straight_columns(blocks[["x"]], task$design)
   if (isTRUE(task$linear > 0) && !ncol(task$straight)) {
     stop_input("'linear' must be NULL or 0 where '", task$called[["a"]],
@@ -39,11 +40,12 @@ fit_task <- function(task, y, arguments) {
   }
   parts <- NULL
   if (weak) {
-    if (length(columns)) {
-      strength <- instrument_strength(task, columns)
+    if (!is.null(columns)) {
+      given <- given_task(task, columns)
+      strength <- instrument_strength(given, columns)
       few <- identifies_line(task, strength, columns)
       if (takes_line(strength, few) && (task$linear %||% Inf) == Inf) {
-        task <- given_task(task, columns)
+        task <- given
       }
     }
     task$partial <- partial_out(task)
@@ -65,10 +67,8 @@ fit_task <- function(task, y, arguments) {
       part
     }, parts, rows)
     whole <- Reduce(moments_with, parts)
-    if (is.null(columns)) {
-      strength <- iv_strength(task, whole)
-      few <- identifies_line(task, strength, columns)
-    }
+    strength <- strength %||% iv_strength(task, whole)
+    few <- identifies_line(task, strength, columns)
     known <- warn_weak(task, strength, few)
     task$unit <- block_trace(task, "a") / length(y)
     rule <- strength_rule(strength, few, task$unit, whole$d$own$df)
@@ -76,9 +76,8 @@ fit_task <- function(task, y, arguments) {
     open <- setdiff(names(rule), names(Filter(Negate(is.null), task)))
     task[open] <- rule[open]
     # A line that takes all that the instruments tell leaves no curve to choose.
-    if (is.null(task$mu) && task$linear == Inf && has_no_curve(
-      strength, few, columns
-    )) chosen <- task$unit * length(y)
+    no_curve <- task$linear == Inf && has_no_curve(task, strength, few)
+    if (is.null(task$mu) && no_curve) chosen <- task$unit * length(y)
   }
   task$ratio <- task$ratio %||% if (is_norm(task) && is.null(task$preset))
       block_trace(task, "b") / block_trace(task, "a") else 1
@@ -90,7 +89,7 @@ fit_task <- function(task, y, arguments) {
     cv <- structure(data.frame(mu = search$table$value * unit,
                                search$table[-1L]),
                     folds = search$scores, border = search$border,
-                    deals = length(attr(folds, "deals")))
+                    deals = deals_of(folds))
   }
   system <- iv_system(task, whole, task$rows$d)
   mu <- chosen * unit
@@ -177,7 +176,12 @@ fit_task <- function(task, y, arguments) {
     if (strength$span - length(attr(strength, "columns")) < 1) {
       errors$overid[] <- NA
     }
-    table <- line_table(task, errors)
+    # A line has the errors of a line, without the curve.
+    table <- line_table(task, if (task$linear == Inf && !no_curve) {
+      weak_errors(task, whole, line_system(task, system))
+    } else {
+      errors
+    }, if (is.null(columns)) task else given)
     fields <- c(fields, task[c("correct", "linear", "keep")], table, list(
       controls = stats::setNames(
         intercept, colnames(task$design)[seq_along(intercept)]
@@ -353,7 +357,7 @@ search_penalty <- function(task, whole, values, folds, parts, known = TRUE) {
     values, \(values) held_out_scores(task, whole, folds, values, parts),
     rule,
     attr(values, "wider"), 1e-24 * mean(task$y[task$rows$d]^2),
-    length(attr(folds, "deals"))
+    deals_of(folds)
   )
   end <- search$border
   # A warning of weak instruments has said so.
@@ -374,6 +378,8 @@ search_penalty <- function(task, whole, values, folds, parts, known = TRUE) {
   }
   search
 }
+
+deals_of <- \(folds) max(1L, length(attr(folds, "deals")))
 
 # Features up to which folds are dealt several times: one more deal takes as
 # many decompositions.

@@ -54,7 +54,8 @@ confint.rkhs_iv <- function(object, parm, level = 0.95, ...,
   method <- take(method, choice("wald", "ar"))
   effect <- inherits(object, "kme_effect")
   fit <- if (effect) object$fit else object
-  if (is.null(same_version(object)$vcov)) {
+  if (is.null(same_version(object)$vcov) || method == "ar" &&
+        is_nested_fit(fit)) {
     has_none(fit, "confidence intervals (method = \"weak\" has them)", "object")
   }
   if (method == "wald") {
@@ -64,7 +65,7 @@ confint.rkhs_iv <- function(object, parm, level = 0.95, ...,
   if (effect && object$functional != "derivative") {
     stop_input("'method' must be \"wald\" but for an average derivative")
   }
-  ends <- line_interval(fit, level)
+  ends <- line_interval(fit, level, if (effect) object$cluster)
   names <- names(block_frame(fit, "x"))
   of <- if (effect) {
     names[check_pick(object$arguments$of %||% 1L, names, "of")]
@@ -114,13 +115,16 @@ weak_task <- function(fit) {
 # endogenous column: where r'Pr over its mean, r = y - beta x given exogenous
 # columns and controls, is not too large by the gamma law of its moments. Sums
 # over rows are polynomials of beta.
-line_interval <- function(fit, level) {
+line_interval <- function(fit, level, clusters) {
   task <- weak_task(fit)
+  if (!is.null(clusters)) task$clusters <- factor(clusters)
   columns <- exogenous_columns(task$blocks)
-  if (!is.null(columns)) {
-    task <- if (length(columns$alone)) given_task(task, columns) else
-      stop_input("'method' must be \"wald\" without instruments that are no ",
-                 "regressors")
+  if (!is.null(columns) && !length(columns$alone)) {
+    stop_input("'method' must be \"wald\" without instruments that are no ",
+               "regressors")
+  }
+  if (!is.null(columns) && is.null(task$given)) {
+    task <- given_task(task, columns)
   }
   if (ncol(task$straight) != 1L) {
     stop_input("'method' must be \"wald\" but for one endogenous column of ",
@@ -132,16 +136,14 @@ line_interval <- function(fit, level) {
   target <- task_targets(task, seq_along(task$y))
   out <- qr.coef(qr(target[, -1L, drop = FALSE]), target[, 1L])
   unit <- power_below(max(abs(task$y)))
+  unit_of <- if (is.null(task$clusters)) identity else
+    \(m) as.matrix(rowSums(m))
   sums <- over_rows(task, root, seq_along(task$y), \(z, t, x, own, i) {
-    y <- x * rep(drop(product(t, c(1, -out) / unit)), each = nrow(x))
-    x <- x * rep(z[, 1L], each = nrow(x))
-    all <- cbind(y = rowSums(y), x = rowSums(x))
-    if (!is.null(task$clusters)) {
-      y <- all[, "y", drop = FALSE]
-      x <- all[, "x", drop = FALSE]
-    }
+    y <- unit_of(x * rep(drop(product(t, c(1, -out) / unit)), each = nrow(x)))
+    x <- unit_of(x * rep(z[, 1L], each = nrow(x)))
     both <- tcross(x, y)
-    list(all = all, yy = tcross(y), xy = both + t(both), xx = tcross(x))
+    list(all = cbind(rowSums(y), rowSums(x)), yy = tcross(y),
+         xy = both + t(both), xx = tcross(x))
   })
   # The p-value along the circle of beta = best + far tan(angle).
   free <- 1 - ncol(task$design) / length(task$y)
@@ -164,7 +166,7 @@ line_interval <- function(fit, level) {
   }, 0)
   counted <- counted_columns(task$blocks[[task$called[["a"]]]])
   per <- drop(product(counted$moves, attr(task$straight, "slopes")))
-  name <- which(per != 0)[1L]
+  name <- which.max(abs(per))
   ends <- sort(unit * per[[name]] * (best + far * tan(ends)))
   open <- values[1L] > 0
   said <- if (open) {

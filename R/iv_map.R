@@ -252,6 +252,12 @@ feature_panels <- function(rows, r) {
   row_panels(rows, max(64, panel_cells %/% r))
 }
 
+# The columns of a block in the units of the user, by `name` without names.
+block_columns <- function(block, name) {
+  part_frame(if (is_factor_variable(block)) variable_input(block) else
+    sample_raw(block$sample), name)
+}
+
 # Points of a block; columns without a name are called by it.
 part_frame <- function(part, name) {
   if (is.factor(part)) stats::setNames(data.frame(part), name) else

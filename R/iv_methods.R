@@ -99,8 +99,7 @@ iv_interval <- function(object, level, values, new, design) {
   error <- object$error
   warn_intervals(object$strength)
   sample <- object$blocks$x$sample
-  half <- stats::qt((1 + level) / 2,
-                    if (error$clusters) error$clusters - 1 else Inf)
+  half <- stats::qt((1 + level) / 2, error_freedom(object))
   ends <- lapply(row_panels(seq_along(values), 4096), \(i) {
     part <- lapply(new[intersect(c("z", "values"), names(new))], \(m) {
       take_rows(m, i)
@@ -483,7 +482,11 @@ fit_lines.rkhs_iv <- function(x, digits) {
       "every regressor is an instrument: endogeneity is not accounted for"
     },
     paste0("r'Pr/n = ", paste(number(x$criterion), collapse = " and ")),
-    if (!weak) "no standard errors: method = \"weak\" of rkhs_iv() has them"
+    if (!weak) paste("no standard errors:", if (nested) {
+      "kme_effect() has those of averages of g and h"
+    } else {
+      "method = \"weak\" of rkhs_iv() has them"
+    })
   )
 }
 
@@ -497,8 +500,8 @@ weak_lines <- function(x, number, endogenous) {
     },
     if (length(x$coefficients) > 1L) paste0(
       if (x$linear < Inf) "nearest ", "straight line (standard errors): ",
-      paste0(names(x$coefficients), " ", number(x$coefficients), " (",
-             number(sqrt(diag(x$vcov))), ")", collapse = ", ")
+      shorten(paste0(names(x$coefficients), " ", number(x$coefficients), " (",
+                     number(sqrt(diag(x$vcov))), ")"), most_printed)
     ),
     if (x$error$clusters) count_of(x$error$clusters, "cluster"),
     if (!is.null(x$arguments$weights)) "rows are weighted",
@@ -507,7 +510,9 @@ weak_lines <- function(x, number, endogenous) {
       strength_words(strength, number), ", ", number(strength$df),
       " directions"
     ),
-    if (strength$span < 3) {
+    if (strength$span < 3 && length(attr(
+      strength, "columns"
+    )) <= strength$span) {
       paste0("the instruments tell about ", count_of(strength$span, "number"),
              ": a straight line; a curve would be the penalty's")
     },
@@ -547,8 +552,8 @@ moment_names <- function(x) {
   }
 }
 
-# Of a fold with several deals there are so many.
-folds_of <- \(cv) nrow(attr(cv, "folds")) %/% max(1L, attr(cv, "deals"))
+# The number of folds of each deal.
+folds_of <- \(cv) nrow(attr(cv, "folds")) %/% attr(cv, "deals")
 
 # A row for each coefficient; of fits without errors for each moment.
 fit_rows.rkhs_iv <- function(x, ...) {
@@ -654,13 +659,11 @@ fit_columns.rkhs_iv <- function(x, newdata, added) {
   frame
 }
 
-# The columns of a block with points as a data frame, in the units of the user.
+# The columns of a block with points as a data frame, as iv_names() has them.
 block_frame <- function(object, name) {
-  block <- object$blocks[[name]]
-  if (!is_factor_variable(block)) {
-    return(part_frame(sample_raw(block$sample), name))
-  }
-  part_frame(variable_input(block), iv_names(object)[[name]])
+  block_columns(object$blocks[[name]], if (is_factor_variable(
+    object$blocks[[name]]
+  )) iv_names(object)[[name]] else name)
 }
 
 # --- Pictures ----------------------------------------------------------------

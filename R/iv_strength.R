@@ -3,17 +3,14 @@
 # of the other instruments given these.
 
 # The columns of x that stand in z as well, by number and name, and those of z
-# that do not stand in x, a data frame: list(both, alone); NULL where all or
-# none of x are such.
+# that do not stand in x, a data frame: list(both, alone, binary: have the
+# others of x two values each?); NULL where all or none of x are such.
 exogenous_columns <- function(blocks) {
   if (!all(vapply(blocks, \(block) knows_points(block$sample), NA))) {
     return(NULL)
   }
-  frames <- Map(\(block, name) {
-    part_frame(if (is_factor_variable(block)) variable_input(block) else
-      sample_raw(block$sample), name)
-  }, blocks[c("x", "z")], c("x", "z"))
-  plain <- lapply(frames, \(frame) lapply(frame, as.vector))
+  frames <- Map(block_columns, blocks[c("x", "z")], c("x", "z"))
+  plain <- lapply(frames, lapply, as.vector)
   stands <- \(columns, among) vapply(columns, \(column) {
     any(vapply(among, identical, NA, column))
   }, NA)
@@ -40,9 +37,8 @@ column_points <- function(block, columns, z) {
 # Features enough of either, in the order of what they add.
 most_given <- 128L
 
-given_factor <- function(sample, tolerance) {
-  most <- as.integer(max(1, min(sample$n / 10, most_given)))
-  .Call(C_r_pivoted, sample_source(sample), tolerance, most, TRUE)
+given_factor <- function(sample, tolerance, most = most_given) {
+  .Call(C_r_pivoted, sample_source(sample), tolerance, as.integer(most), TRUE)
 }
 
 # What the functions of exogenous columns are spanned by at points z of x.
@@ -55,39 +51,43 @@ given_features <- function(given, block, z) {
 # The kernel asked for, if it can be that of some of the columns.
 part_kernel <- function(block) {
   kernel <- block$open
-  if (takes_kernel(block) && !is_scaled(kernel) &&
-        length(kernel$bandwidth) < 2L) {
+  if (takes_kernel(block) && !is_scaled(kernel) && is.null(kernel$fun) &&
+        !is.function(kernel$bandwidth) && length(kernel$bandwidth) < 2L) {
     kernel
   }
 }
 
 # A task in which functions of the exogenous columns are partialled out, with 1
 # and the controls, and the others of z are the instruments. given: these
-# functions, orthonormal, are (features - C shift) root^-1, C 1 and controls.
+# functions, orthonormal, are (features - C shift) back, C 1 and controls.
 given_task <- function(task, columns) {
   block <- task$blocks[["x"]]
   points <- column_points(block, columns$both, block$sample$x)
   sample <- suppressWarnings(fit_sample(
     points, part_kernel(block) %||% kernel_rbf(), block$scale %||% TRUE, "x"
   ))
-  pivoted <- given_factor(sample, 1e-4)
+  n <- sample$n
+  pivoted <- given_factor(sample, 1e-4, max(1, min(n / 10, most_given)))
   given <- list(columns = columns$both, kernel = sample$kernel,
                 centers = take_rows(sample$x, pivoted$pivots),
                 root = take_rows(pivoted$factor, pivoted$pivots))
   root <- sqrt(task$weights)
   design <- root * task$design
   all <- root * cbind(sample$x, pivoted$factor)
-  given$shift <- qr.coef(qr(design), all)
-  left <- all - product(design, given$shift)
-  found <- qr(left, tol = 1e-6)
-  given$kept <- sort(found$pivot[seq_len(found$rank)])
-  found <- qr(take_columns(left, given$kept), tol = 0)
-  given$back <- backsolve(qr.R(found), diag(found$rank))
-  task$design <- structure(
-    cbind(task$design, qr.Q(found) / root), kept = attr(task$design, "kept"),
-    means = attr(task$design, "means")
-  )
-  task$given <- given
+  found <- qr(cbind(design, all), tol = 1e-6)
+  kept <- sort(found$pivot[seq_len(found$rank)] - ncol(design))
+  given$kept <- kept[kept > 0]
+  if (length(given$kept)) {
+    given$shift <- qr.coef(qr(design), all)
+    found <- qr(take_columns(all - product(design, given$shift), given$kept),
+                tol = 0)
+    given$back <- backsolve(qr.R(found), diag(found$rank))
+    task$design <- structure(
+      cbind(task$design, qr.Q(found) / root), kept = attr(task$design, "kept"),
+      means = attr(task$design, "means")
+    )
+    task$given <- given
+  }
   task$straight <- straight_columns(block, task$design)
   if (length(columns$alone)) {
     own <- has_own_kernel(columns$alone)
@@ -119,43 +119,31 @@ given_weights <- function(given, coefficients) {
   weights
 }
 
-# The strength of instruments: of those that are no regressors by themselves,
-# or, where that is weak, with what they do to others, whichever is more.
+# The strength of instruments that are no regressors, by themselves, of a task
+# of given_task().
 instrument_strength <- function(task, columns) {
-  if (!length(columns$alone)) {
-    strength <- no_strength(0)
-  } else {
-    given <- given_task(task, columns)
-    strength <- moment_strength(given)
-    # One or two numbers tell of a line, which has no use for the others.
-    if (is_weak(strength) && strength$span >= 3) {
-      given$maps$d <- task$maps$d
-      all <- moment_strength(given)
-      if (all$p.value < strength$p.value) {
-        all$span <- strength$span
-        strength <- all
-      }
-    }
-  }
-  structure(strength, given = names(columns$both))
+  none <- !length(columns$alone) || ncol(task$design) >= length(task$y) - 1L
+  structure(if (none) no_strength(0) else moment_strength(task),
+            given = names(columns$both))
 }
 
 moment_strength <- function(task) {
   task <- partialled(task)
-  task$whole$d$own <- own_moments(task, task$whole, seq_along(task$y))
   iv_strength(task, task$whole)
 }
 
 # A task with what its design leaves of the features, their moments, `whole`,
 # and a ridge for these, unless there was none.
 partialled <- function(task) {
+  rows <- seq_along(task$y)
   task$partial <- partial_out(task)
-  task$whole <- row_moments(task, seq_along(task$y))
+  task$whole <- row_moments(task, rows)
   if (task$lambda$d > 0) {
     stage <- first_stage(task$whole$d, task$maps$a$r, task$design,
                          ncol(task$straight))
     task$lambda$d <- stage$lambda[which.min(stage$gcv)]
   }
+  task$whole$d$own <- own_moments(task, task$whole, rows)
   task
 }
 
@@ -176,7 +164,7 @@ iv_strength <- function(task, whole) {
   phi <- !line
   df <- whole$d$own$df
   all <- sum(whole$d$square[phi])
-  if (!(sum(diag(own)[phi]) > rounding_of(n, all))) {
+  if (!(sum(diag(own)[phi]) > rounding_of(n, all)) || !(df > 0)) {
     return(no_strength(df))
   }
   # Over what is left of the features, not all of them: F would have the bound
@@ -204,13 +192,12 @@ iv_strength <- function(task, whole) {
                                     take_columns(task$partial$a, line))
     p_linear <- by_chance(least$values[sum(line)], diag(1))
     # Of combinations of the linear columns, a column each.
-    over <- \(v) left(colSums(product(along, v)^2),
-                      colSums(task$weights * product(rest, v)^2))
-    linear <- least$values[sum(line)] * over(as.matrix(v))
-    each <- diag(sum(line))
-    columns <- stats::setNames(
-      colSums(along^2) / diag(base) * over(each), colnames(task$straight)
-    )
+    v <- cbind(v, diag(sum(line)))
+    each <- c(least$values[sum(line)], colSums(along^2) / diag(base)) *
+      left(colSums(product(along, v)^2),
+           colSums(task$weights * product(rest, v)^2))
+    linear <- each[1L]
+    columns <- stats::setNames(each[-1L], colnames(task$straight))
   }
   structure(data.frame(
     F = ratio * left(explained, all), F_linear = linear, df = df,
@@ -221,13 +208,14 @@ iv_strength <- function(task, whole) {
   ), columns = columns)
 }
 
-# A regressor of two values, or instruments that tell one or two numbers,
-# identify a straight line and no curve; without a curve in the kernel there is
-# nothing to say.
+# A factor or a regressor of two values, or instruments that tell one or two
+# numbers, identify a straight line and no curve; without a curve in the kernel
+# there is nothing to say.
 identifies_line <- function(task, strength, columns) {
   x <- task$blocks[["x"]]$sample$x
   two <- \(column) length(unique(column)) == 2L
-  if (columns$binary %||% (length(x) > 0L && all(apply(x, 2L, two)))) {
+  if (is_factor_variable(task$blocks[["x"]]) ||
+        (columns$binary %||% (length(x) > 0L && all(apply(x, 2L, two))))) {
     "treatment"
   } else if (strength$span < 3 &&
                task$maps$a$r > ncol(task$straight) + 1L) {
@@ -240,18 +228,18 @@ strength_words <- function(strength, number) {
   given <- attr(strength, "given")
   paste0(
     "effective F ", number(strength$F), " (features of x)",
-    if (length(columns)) paste0(", ", paste0(
-      number(columns), " (line along ", names(columns), ")", collapse = ", "
-    )),
+    if (length(columns)) paste0(", ", shorten(paste0(
+      number(columns), " (line along ", names(columns), ")"
+    ))),
     if (length(columns) > 1L) {
       paste0(", ", number(strength$F_linear), " (least of all lines)")
     },
-    if (length(given)) paste(" given", paste(given, collapse = " + "))
+    if (length(given)) paste(" given", shorten(given, sep = " + "))
   )
 }
 
 # What the instruments do not identify is said once, by the warning of weak
-# instruments; FALSE if it was.
+# instruments; FALSE if it was, or where a line is all there is.
 warn_weak <- function(task, strength, few) {
   name <- task$called[["a"]]
   number <- \(x) format_number(x, 2L)
@@ -259,6 +247,7 @@ warn_weak <- function(task, strength, few) {
   numbers <- paste("the instruments of", quoted(name), "tell about",
                    count_of(round(strength$span), "number"))
   weak <- is_weak(strength)
+  p <- counted_strength(strength)$p[1L]
   if (strength$span < lines) {
     warn_kernmean(numbers, ", and ", lines, " are needed, one for each of ",
                   quoted(names(attr(strength, "columns"))), ": what is shown ",
@@ -266,8 +255,8 @@ warn_weak <- function(task, strength, few) {
   } else if (weak) {
     warn_kernmean(
       "the instruments of '", name, "' are weak (",
-      strength_words(strength, number), ", p = ", number(strength$p.value),
-      "): ", if (strength$p.value > 0.05) {
+      strength_words(strength, number), ", p = ", number(p),
+      "): ", if (p > 0.05) {
         if (length(attr(strength, "given"))) {
           "what g does along the others is not identified"
         } else {
@@ -285,8 +274,10 @@ warn_weak <- function(task, strength, few) {
   } else if (is_short(strength)) {
     warn_kernmean("the instruments of '", name, "' are not strong (",
                   strength_words(strength, number), "): intervals may be too ",
-                  "short; confint(fit, method = \"ar\") has one of a straight ",
-                  "line that holds", kind = "weak")
+                  "short", if (lines == 1L) {
+                    paste("; confint(fit, method = \"ar\") has one of a",
+                          "straight line that holds")
+                  }, kind = "weak")
   }
   if (identical(few, "instruments") && !weak) {
     warn_kernmean(numbers, ": a straight line in ", quoted(names(attr(
@@ -296,15 +287,24 @@ warn_weak <- function(task, strength, few) {
     ) "which is fitted; a curve would be the penalty's" else
       "and what else the curve has is the penalty's", kind = "line")
   }
-  !weak
+  !weak && is.null(few)
 }
+
+# F and p that count, of the features and of the line: one or two numbers tell
+# of the line alone.
+counted_strength <- function(strength) {
+  line <- strength$span < 3 && !is.na(strength$F_linear)
+  list(F = c(if (!line) strength$F, strength$F_linear),
+       p = c(if (!line) strength$p.value, strength$p_linear))
+}
+
+least_f <- \(strength) min(counted_strength(strength)$F, na.rm = TRUE)
 
 weak_below <- 3
 
 # Do the instruments identify a line at least?
 is_weak <- function(strength) {
-  strength$p.value > 0.05 ||
-    min(strength$F, strength$F_linear, na.rm = TRUE) < weak_below
+  counted_strength(strength)$p[1L] > 0.05 || least_f(strength) < weak_below
 }
 
 # Of one direction what referees ask for, F of at least 10; of several, whose
@@ -330,20 +330,20 @@ warn_intervals <- function(strength) {
 takes_line <- function(strength, few) {
   lines <- length(attr(strength, "columns"))
   !is.null(few) && lines > 0L && lines <= strength$span &&
-    max(strength$p.value, strength$p_linear) < 0.05
+    max(counted_strength(strength)$p) < 0.05
 }
 
 # Is there nothing but the line?
-has_no_curve <- function(strength, few, columns) {
+has_no_curve <- function(task, strength, few) {
   strength$span <= length(attr(strength, "columns")) ||
-    identical(few, "treatment") && is.null(columns)
+    identical(few, "treatment") && is.null(attr(strength, "given")) &&
+      (ncol(task$straight) == 1L || is_factor_variable(task$blocks[["x"]]))
 }
 
 # By how much the errors of a ratio grow with a weak denominator, to second
 # order: E[(d/D)^2] is about 1 + 3/F for D with mean d.
 weak_spread <- function(strength) {
-  f <- min(strength$F, strength$F_linear, na.rm = TRUE)
-  if (is_weak(strength)) sqrt(1 + 3 / max(f, 0.01)) else 1
+  if (is_weak(strength)) sqrt(1 + 3 / max(least_f(strength), 0.01)) else 1
 }
 
 # What goes by the strength: list(correct: alpha, linear: the scale of the
@@ -352,12 +352,11 @@ weak_spread <- function(strength) {
 # direction needs little correction once F is above 2, many do until it is far
 # above 3.
 strength_rule <- function(strength, few, unit, df) {
-  least <- min(strength$F, strength$F_linear, na.rm = TRUE)
   # What exogenous directions add to D biases, too.
-  least <- max(1, least * min(1, strength$df / df))
+  least <- max(1, least_f(strength) * min(1, strength$df / df, na.rm = TRUE))
   many <- max(0, 1 - 1 / df) * min(1, weak_below / least)
   known <- max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
-  chance <- c(strength$p.value, strength$p_linear)
+  chance <- counted_strength(strength)$p
   list(correct = max(least^-2, many),
        linear = if (takes_line(strength, few)) Inf else
          30 * unit * known / max(1, strength$F)^2,

@@ -78,23 +78,36 @@ partial_out <- function(task) {
   })
 }
 
+# The columns of indicators of the first level of each factor of a block.
+first_levels <- function(block) {
+  if (is_factor_variable(block)) {
+    return(match(block$first, block$levels))
+  }
+  scaling <- block$sample$kernel$scaling
+  if (length(scaling$levels)) {
+    sum(!scaling$nominal) + cumsum(c(1L, lengths(scaling$levels)))
+  }
+}
+
 # The linear columns of a learner, of factors among them their indicators, each
 # with standard deviation 1, less those that others and the design make; attr
-# "slopes": of the coordinates of its points, a column each.
+# "slopes": of the coordinates of its points, a column each; "of": which columns
+# they are.
 straight_columns <- function(block, design) {
   sample <- block$sample
-  x <- sample$x
-  keep <- if (is_factor_variable(block)) {
-    if (length(block$levels) == 2L) 2L
-  } else if (knows_points(sample)) {
-    which(!is_constant(x))
+  if (!knows_points(sample)) {
+    return(matrix(0, sample$n, 0L))
   }
+  # Whitened coordinates go back to the columns.
+  slopes <- sample$kernel$scaling$back %||% diag(ncol(sample$x))
+  x <- product(sample$x, slopes)
+  keep <- setdiff(which(!is_constant(x)), first_levels(block))
   if (!length(keep)) {
     return(matrix(0, sample$n, 0L))
   }
   of <- column_spreads(take_columns(x, keep))
-  slopes <- take_columns(diag(ncol(sample$x)), keep) /
-    rep(of$unit * of$spread, each = ncol(sample$x))
+  slopes <- take_columns(slopes, keep) /
+    rep(of$unit * of$spread, each = ncol(x))
   names <- colnames(sample$x)[keep]
   names <- names %||% paste0("x", if (length(keep) > 1L) keep)
   columns <- product(sample$x, slopes)
@@ -102,7 +115,7 @@ straight_columns <- function(block, design) {
   own <- sort(found$pivot[seq_len(found$rank)] - ncol(design))
   own <- own[own > 0]
   structure(take_columns(columns, own), slopes = take_columns(slopes, own),
-            dimnames = list(NULL, names[own]))
+            of = keep[own], dimnames = list(NULL, names[own]))
 }
 
 is_linear_column <- \(task, n) seq_len(n) <= ncol(task$straight)
@@ -184,18 +197,33 @@ weak_system <- function(task, moments) {
 
 # theta for each mu, a column each, and of it the share `keep`.
 solve_weak <- function(system, mu, keep = 1) {
-  s <- system$spectrum
   check_penalty(system$square, mu)
-  theta <- keep * system$units * product(
-    s$vectors, drop(cross(s$vectors, as.matrix(system$right))) /
-      outer(pmax(s$values, 0), mu, `+`)
-  )
+  theta <- keep * ridge_weak(system, mu)
   list(theta = list(g = theta), criterion = rbind(
     colSums((system$t - product(system$x, theta))^2), 0
   ))
 }
 
+ridge_weak <- function(system, mu) {
+  s <- system$spectrum
+  system$units * product(
+    s$vectors, drop(cross(s$vectors, as.matrix(system$right))) /
+      outer(pmax(s$values, 0), mu, `+`)
+  )
+}
+
 less_penalty <- 64
+
+# The system without the curve.
+line_system <- function(task, system) {
+  line <- seq_len(ncol(task$straight))
+  least <- eigen(system$square[line, line, drop = FALSE], TRUE)
+  system$spectrum$values <- replace(0 * system$spectrum$values, line,
+                                    least$values)
+  system$spectrum$vectors[] <- 0
+  system$spectrum$vectors[line, line] <- least$vectors
+  system
+}
 
 # Errors of a fit from its residuals r, in one more pass. A band belongs to a
 # fit with less bias, with a 64th of the penalty: g(x) = cb + (phi(x) -
@@ -204,13 +232,14 @@ less_penalty <- 64
 # of y, overid:
 # r'Pr over its mean where E[r | z] = 0, and p.value, clusters: their number,
 # first: of each linear column its values and what the instruments say of it).
-weak_errors <- function(task, whole, system, theta, mu) {
+weak_errors <- function(task, whole, system, theta = NULL, mu = 0) {
   # Infinite: an estimate with so little penalty has no part in directions that
   # are not identified.
   values <- system$spectrum$values
   least <- rounding_of(length(values), max(abs(values)))
   system$spectrum$values[values <= least] <- Inf
-  under <- solve_weak(system, mu / less_penalty)$theta$g
+  under <- ridge_weak(system, mu / less_penalty)
+  theta <- theta %||% under
   contrast <- \(theta) rbind(-theta, 1, as.matrix(-system$mean))
   # Squares of squares must not leave the range of numbers.
   unit <- power_below(max(abs(task$y)))
@@ -250,7 +279,9 @@ weak_errors <- function(task, whole, system, theta, mu) {
   variance <- 2 * sum(sums$law^2) / mean^2
   list(
     theta = drop(under), mean = system$mean, unit = unit,
-    covariance = product(bread, product(sums$meat, bread)),
+    # The columns of C take degrees of freedom.
+    covariance = product(bread, product(sums$meat, bread)) /
+      (1 - (length(of_c) - 1) / length(task$y)),
     clusters = nlevels(task$clusters), first = first_stage_values(task, whole),
     overid = c(statistic = statistic, p.value = stats::pgamma(
       statistic, 1 / variance, 1 / variance, lower.tail = FALSE

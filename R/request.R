@@ -931,3 +931,17 @@ check_classes <- function(classes, name, units) {
 is_plain_list <- function(x) is_several(x) && !is.object(x)
 
 is_several <- function(x) is.list(x) && !is.data.frame(x)
+
+# The numbers of those labels that are named or numbered: so many of them.
+check_pick <- function(x, labels, name, count = 1L) {
+  at <- if (is.character(x)) match(x, labels) else x
+  if (!length(at) %in% count || !all(at %in% seq_along(labels)) ||
+        anyDuplicated(at)) {
+    stop_input("'", name, "' must be ",
+               if (length(count) > 2L) "some" else
+                 paste(c("one", "two")[count], collapse = " or "), " of ",
+               shorten(paste0("\"", labels, "\""), 12L), ", by name or ",
+               "number, not ", if (is.atomic(x)) shorten(x) else describe(x))
+  }
+  as.integer(at)
+}

@@ -79,7 +79,6 @@ mean_losses <- function(losses, unit = max(abs(losses)), deals = 1L) {
 # was the grid?; highest: is the value the largest?).
 tune_grid <- function(values, losses, rule, wider = NULL, zero = 0,
                       deals = 1L) {
-  deals <- max(1L, deals)
   shown <- length(wider$below) + seq_along(values)
   values <- c(wider$below, values, wider$above)
   losses <- losses(values)

@@ -1,7 +1,7 @@
 # Variables: what tests of independence and covariance operators take. A
-# variable is list(name, sample, levels, open, scale): a sample, for a factor
-# the levels in the order of their columns of indicators, and for points what
-# their kernel was fitted from.
+# variable is list(name, sample, levels, first, open, scale): a sample, for a
+# factor the levels in the order of their columns of indicators and the first of
+# its own order, and for points what their kernel was fitted from.
 
 # The variables that a door was given: `data` is list(x) or list(x, y), x a
 # variable or, without y, a plain list of them (`alone`: it may be just one). A
@@ -123,7 +123,7 @@ read_factor <- function(x, name) {
   check_memory(length(x), length(levels), "use fewer levels", copies = 2)
   list(name = name,
        sample = points_sample(indicators_of(x, levels), kernel_linear()),
-       levels = levels)
+       levels = levels, first = intersect(levels(as_factor(x)), levels)[1L])
 }
 
 is_factor_variable <- function(variable) !is.null(variable$levels)

@@ -312,6 +312,97 @@ test_that("intervals hold the truth, of both methods", {
   expect_lte(max(missed), 4)
 })
 
+# The estimate of nested fits with both constants free, by the normal equations
+# of the rows of both moments: one more step of the ridge.
+slow_nested <- function(fit, d, subset, w, policy) {
+  root <- \(block) {
+    s <- block$sample
+    k <- exp(-as.matrix(dist(s$x))^2 / 2 / s$kernel$bandwidth^2)
+    e <- eigen(k, TRUE)
+    keep <- e$values > 1e-12 * e$values[1L]
+    list(at = \(z) {
+      new <- exp(-outer(drop(scale_points(s$kernel, as.matrix(z))),
+                        drop(s$x), `-`)^2 / 2 / s$kernel$bandwidth^2)
+      new %*% e$vectors[, keep] %*% diag(1 / sqrt(e$values[keep]))
+    })
+  }
+  f <- lapply(fit$blocks, root)
+  n <- length(d$y)
+  i <- list(d = which(subset$d == 1), c = which(subset$c == 1))
+  action <- \(z, lambda) {
+    z <- scale(z, scale = FALSE)
+    n / nrow(z) * (z %*% solve(crossprod(z) + lambda * diag(ncol(z)), t(z)) +
+                     1 / nrow(z))
+  }
+  of <- list(a = f$a$at(d$a), b = f$b$at(d$b))
+  z <- rbind(
+    cbind(1, of$a[i$d, ], 0, 0 * of$b[i$d, ]),
+    cbind(-w[i$c], -w[i$c] * of$a[i$c, ], 1, of$b[i$c, ])
+  )
+  p <- matrix(0, nrow(z), nrow(z))
+  first <- seq_along(i$d)
+  p[first, first] <- action(f$d$at(d$d)[i$d, ], fit$lambda[["lambda_d"]])
+  p[-first, -first] <- action(f$c$at(d$c)[i$c, ], fit$lambda[["lambda_c"]])
+  g <- seq_len(1 + ncol(of$a))
+  penalty <- diag(ifelse(seq_len(ncol(z)) %in% g, fit$mu[1], fit$mu[2]))
+  penalty[c(1, 1 + max(g)), ] <- 0
+  inner <- crossprod(z, p %*% z)
+  inverse <- solve(inner + penalty)
+  value <- colMeans(f$b$at(policy(d$b))[i$c, ] - of$b[i$c, ])
+  functional <- c(numeric(length(g)), 0, value)
+  step <- 2 * inverse - inverse %*% inner %*% inverse
+  drop(functional %*% step %*% crossprod(z, p %*% c(d$y[i$d], 0 * i$c)))
+}
+
+test_that("effects of nested fits are those of both moments", {
+  set.seed(3)
+  n <- 50
+  d <- data.frame(b = rnorm(n), d = rnorm(n), c = rnorm(n))
+  e <- rnorm(n)
+  d$a <- (d$b + d$d + e) / 2
+  d$b <- d$b + d$c
+  d$y <- d$a^2 + e
+  up <- \(x) x + 0.3
+  moment <- rep(0:1, n / 2)
+  for (case in list(
+    list(w = NULL, subset = NULL), list(w = 1 + d$c^2 / 9, subset = NULL),
+    list(w = NULL, subset = list(c = 1 - moment, d = moment))
+  )) {
+    fit <- quietly(rkhs_iv_nested(
+      d$a, d$b, d$c, d$d, d$y, w = case$w, subset = case$subset, lambda_c = 0.5,
+      lambda_d = 0.4, mu_g = 0.2, mu_h = 0.3
+    ))
+    rows <- if (is.null(case$subset)) list(c = rep(1, n), d = rep(1, n)) else
+      case$subset
+    w <- if (is.null(case$w)) rep(1, n) else case$w
+    found <- effect(fit, policy = up)
+    expect_equal(unname(coef(found)), slow_nested(fit, d, rows, w, up),
+                 tolerance = 1e-4)
+    # It is linear in y, with the weights of the fit.
+    expect_equal(unname(coef(found)), mean(weights(found) * d$y))
+    expect_equal(coef(effect(update(fit, y = 2 * d$y), policy = up)),
+                 2 * coef(found), tolerance = 1e-6)
+    expect_equal(vcov(found)[1], sum(found$influence^2) * n / (n - 1))
+  }
+  # A mean over a population, of either function.
+  of_g <- effect(fit, target = d$a, what = "g")
+  expect_equal(of_g$plugin, mean(predict(fit, list(a = d$a))[, "g"]),
+               tolerance = 0.2)
+  expect_output(print(of_g), "of g by instrumental-variable")
+  expect_identical(dim(generics::tidy(of_g)), c(1L, 5L))
+})
+
+test_that("noise as the instrument of a moment is warned of", {
+  set.seed(3)
+  n <- 200
+  d <- rnorm(n)
+  b <- rnorm(n)
+  a <- b + rnorm(n)
+  fit <- quietly(rkhs_iv_nested(a, b, b, d, a + rnorm(n)))
+  expect_warning(kme_effect(fit, target = b), "instruments are weak",
+                 class = "kernmean_warning_weak")
+})
+
 test_that("what has no such functional is refused", {
   d <- effect_data()
   fit <- classic_fit(d)
@@ -320,8 +411,12 @@ test_that("what has no such functional is refused", {
   }
   nested <- quietly(rkhs_iv_nested(d$x, d$w, d$w, d$z, d$y, lambda_c = 1,
                                    lambda_d = 1, mu_g = 1, mu_h = 1))
-  refused("not a nested one", nested)
-  refused("not a nested one", quietly(rkhs_iv(d$x, d$y, d$z, penalty = "l2")))
+  expect_error(effect(nested, what = "f"), "'what' must be",
+               class = "kernmean_error_input")
+  expect_error(effect(fit, what = "g"), "'what' must be NULL but for nested",
+               class = "kernmean_error_input")
+  refused("penalty = \"norm\"", quietly(rkhs_iv(d$x, d$y, d$z,
+                                                penalty = "l2")))
   refused("points", quietly(rkhs_iv(as_gram(exp(-as.matrix(dist(d$x)))), d$y,
                                     d$z, lambda = 1, mu = 1)))
   refused("'smooth' must be given", fit, target = 1)

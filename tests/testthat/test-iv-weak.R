@@ -366,9 +366,11 @@ test_that("intervals are the sandwich of what each outcome moves", {
       scores <- rowsum(scores, data$unit)
       quantile <- qt(0.95, 19)
     }
+    # A control takes a degree of freedom.
+    free <- 1 - length(more$controls[-1]) / 40
     shown <- predict(fitted_to(data$y), new, interval = TRUE, level = 0.9)
     expect_equal(unname(shown[, 3] - shown[, 2]),
-                 unname(2 * quantile * sqrt(colSums(scores^2))),
+                 unname(2 * quantile * sqrt(colSums(scores^2) / free)),
                  tolerance = 1e-6)
     # Without a correction no eigenvalue is negative, and the middle is the fit
     # with a 64th of the penalty.
@@ -389,7 +391,9 @@ test_that("pictures have the curve, its band and the first stage", {
   first <- on_device(plot(fit, "strength"))
   expect_named(first, c("hp", "cyl"))
   expect_equal(first$hp$actual, drop(scale(mtcars$hp)), ignore_attr = TRUE)
-  refused(plot(weak(factor(mtcars$cyl), mtcars$mpg, mtcars$wt), "strength"),
+  expect_named(on_device(plot(weak(factor(mtcars$am), mtcars$mpg, mtcars$wt),
+                              "strength")), c("fitted", "actual"))
+  refused(plot(weak(as_gram(diag(32) + 1), mtcars$mpg, mtcars$wt), "strength"),
           "numeric columns of x")
 })
 
@@ -540,7 +544,7 @@ test_that("rows that were left out are where they were", {
 
 # --- Kinds of regressors ------------------------------------------------------
 
-test_that("factors and grams have no linear columns, mixed data theirs", {
+test_that("grams have no linear columns, factors and mixed data theirs", {
   data <- weak_data()
   level <- factor(rep_len(c("a", "b", "c"), 60))
   y <- data$y
@@ -549,19 +553,20 @@ test_that("factors and grams have no linear columns, mixed data theirs", {
                          lambda = 0.3, mu = 0.5, linear = s, correct = 0.5)
   kz <- gram_R(kernel_rbf(1), as.matrix(data$z))
   kx <- gram_R(kernel_rbf(1), as.matrix(data$x))
-  fits <- list(of(level, NULL), of(as_gram(kx), NULL),
+  fits <- list(of(level), of(as_gram(kx), NULL),
                of(gram(data$x, kernel_rbf(1))))
-  for (x in list(level, as_gram(kx), rep(1, 60))) {
+  for (x in list(as_gram(kx), rep(1, 60))) {
     expect_error(of(x), "'linear' must be NULL or 0 where 'x' has no columns",
                  class = "kernmean_error_input")
   }
   line <- data$x / sd(data$x)
-  wanted <- list(slow_weak(same, kz, y, 0.3, 0.5, 0.5),
+  wanted <- list(slow_weak(same, kz, y, 0.3, 0.5, 0.5,
+                           scale(cbind(level == "b", level == "c")), 2),
                  slow_weak(kx, kz, y, 0.3, 0.5, 0.5),
                  slow_weak(kx, kz, y, 0.3, 0.5, 0.5, line, 2))
   for (l in 1:3) {
     expect_equal(unname(fitted(fits[[l]])), wanted[[l]]$g, tolerance = 1e-7)
-    expect_identical(is.na(fits[[l]]$strength$F_linear), l < 3)
+    expect_identical(is.na(fits[[l]]$strength$F_linear), l == 2L)
   }
   expect_equal(unname(predict(fits[[1]], level[3:1])), wanted[[1]]$g[3:1],
                tolerance = 1e-7)
@@ -571,8 +576,8 @@ test_that("factors and grams have no linear columns, mixed data theirs", {
   mixed <- data.frame(x = data$x, level)
   fit <- weak(mixed, y, data$z, kernel = kernel_rbf(1), lambda = 0.3, mu = 0.5,
               linear = 2, correct = 0.5)
-  # The third level is what the others leave.
-  line <- cbind(data$x, level == "a", level == "b")
+  # The first level is what the others leave.
+  line <- cbind(data$x, level == "b", level == "c")
   line <- line / rep(apply(line, 2, sd), each = 60)
   want <- slow_weak(gower_matrix(mixed), kz, y, 0.3, 0.5, 0.5, line, 2)
   expect_equal(unname(fitted(fit)), want$g, tolerance = 1e-7)
