@@ -164,37 +164,32 @@ iv_settings <- door_table(
 #' bound).
 #'
 #' Columns that stand on both sides of the bar are exogenous, and strength is
-#' partial, given these, as in the first stage of two-stage least squares: up to
-#' 128 functions of them (their linear columns, and a pivoted Cholesky factor of
-#' their kernel but for 1e-4 of its trace) are partialled out of x and of the
-#' other instruments by themselves, whose ridge is chosen anew; where that is
-#' weak, also of all features of z, and the one with the smaller p counts.
-#' `span`
-#' is how many numbers the other instruments tell: the rank of their features, 1
-#' for a binary one.
+#' partial, given these, as in the first stage of two-stage least squares: their
+#' linear columns and up to 128 functions of them (a pivoted Cholesky factor of
+#' their kernel but for 1e-4 of its trace, at most n/10) are partialled out of x
+#' and of the other instruments by themselves, whose ridge is chosen anew.
+#' `span` is how many numbers the other instruments tell: the rank of their
+#' features, 1 for a binary one. Below 3 the F and p of the line alone count.
 #'
 #' With F the smaller of the two, times its directions over d = tr P where there
-#' are exogenous columns, and at least 1, \deqn{\alpha = \max(F^{-2}, (1 -
-#' 1/d)_+
-#' \min(1, 3/F)),\quad s = 30 (1 - 1/F_l)_+ / \max(1, F_\phi)^2}{alpha =
-#' max(F^(-2), (1 - 1/d)_+ min(1, 3/F)), s = 30 (1 - 1/F_l)_+ / max(1, F_phi)^2}
+#' are exogenous columns, and at least 1,
+#' \deqn{\alpha = \max(F^{-2}, (1 - 1/d)_+ \min(1, 3/F)),\quad s = 30 (1 -
+#' 1/F_l)_+ / \max(1, F_\phi)^2}{alpha = max(F^(-2), (1 - 1/d)_+ min(1, 3/F)),
+#' s = 30 (1 - 1/F_l)_+ / max(1, F_phi)^2}
 #' (times tr K/n), \eqn{F_l}{F_l} of the linear columns: one direction of the
 #' instruments needs little correction once F is above 2, many do until it is
-#' far
-#' above 3; and what weak instruments identify is at most a line, if that. Of
-#' the
-#' \eqn{\theta}{theta} of the chosen penalty the share \eqn{1 - \sqrt{p_\phi
-#' p_l}}{1 - sqrt(p_phi p_l)} is kept, with the p-values of both F by the gamma
-#' law below (all where `correct` is given, or where functions of exogenous
-#' columns are in g; without numeric columns F of the features and its p are
-#' alone). A line by strong instruments is estimated several times better with
-#' `linear = Inf`.
+#' far above 3; and what weak instruments identify is at most a line, if that.
+#' Of the \eqn{\theta}{theta} of the chosen penalty the share \eqn{1 -
+#' \sqrt{p_\phi p_l}}{1 - sqrt(p_phi p_l)} is kept, with the p-values of both F
+#' by the gamma law below (all where `correct` is given, or where functions of
+#' exogenous columns are in g). A line by strong instruments is estimated
+#' several times better with `linear = Inf`.
 #'
-#' A treatment of two values, and instruments that tell one or two numbers,
-#' identify a straight line and no curve: there `linear = Inf` is the default
-#' (unless p is above .05), the functions of exogenous columns are partialled
-#' out of the fit as well, and where the line takes all that the instruments
-#' tell there is no penalty to choose. A warning of class
+#' A treatment of two values or a factor, and instruments that tell one or two
+#' numbers, identify straight lines and no curve: there `linear = Inf` is the
+#' default (unless p is above .05), the functions of exogenous columns are
+#' partialled out of the fit as well, and where the line takes all that the
+#' instruments tell there is no penalty to choose. A warning of class
 #' `kernmean_warning_line` says that a curve in such a regressor would be the
 #' penalty's; `linear = Inf` given by you is a line, a number a curve, with that
 #' warning.

@@ -30,8 +30,9 @@
 #' Theorems 1 and 2 of Xia et al. print other constants and signs, with which
 #' the weights without noise are half the KME; the form above corrects them.
 #'
-#' @param fit A fit of [kme()]; or of [rkhs_iv()] or [rkhs_iv_nested()], whose
-#'   weights are those of g on the points of x (of g and h, a list), exactly.
+#' @param fit A fit of [kme()]; or of [rkhs_iv()] or [rkhs_iv_nested()], of
+#'   which these are the weights of the kernel in g (of g and h, a list), beside
+#'   line, intercept and controls.
 #' @param type `"projection"` or `"taylor"` (for marginalized fits); fits
 #'   that are such a combination have their weights, `coef()`, returned.
 #' @return The n weights, named by the rows of the sample.
