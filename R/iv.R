@@ -874,7 +874,7 @@ iv_parts <- function(formula, data, of, controls = NULL) {
   if (length(both)) {
     stop_input("'controls' must not be regressors as well: ", quoted(both))
   }
-  if (all(labels$z %in% labels$controls)) {
+  if (length(labels$z) && all(labels$z %in% labels$controls)) {
     stop_input("'controls' must leave an instrument, and not have ",
                quoted(labels$z))
   }

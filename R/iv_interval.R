@@ -7,16 +7,16 @@
 #' straight line nearest to g and the linear controls; or of an average
 #' derivative by [kme_effect()].
 #'
-#' With `linear = Inf` coefficients and errors are those of a straight line alone,
-#' without the curve that a fit may have beside it. Otherwise they are those of
-#' the fit that `predict(interval = TRUE)` has intervals of, with less penalty
-#' than the curve that is shown: the slopes of endogenous columns in a least
-#' squares of its values of g on these and on functions of the exogenous columns
-#' (of those that [rkhs_iv()] gives strength), then those of exogenous columns in
-#' what is left, and the coefficients of controls. Factors count by the
-#' indicators of all levels but the first, as in [stats::lm()]. `"wald"` has 1.96
-#' errors to either side (with clusters the quantile of t), which holds where the
-#' instruments are strong.
+#' With `linear = Inf` coefficients and errors are those of a straight line
+#' alone, without the curve that a fit may have beside it. Otherwise they are
+#' those of the fit that `predict(interval = TRUE)` has intervals of, with less
+#' penalty than the curve that is shown: the slopes of endogenous columns in a
+#' least squares of its values of g on these and on functions of the exogenous
+#' columns (those that strength is given, see [rkhs_iv()]), then those of
+#' exogenous columns in what is left, and the coefficients of controls. Factors
+#' count by the indicators of all levels but the first, as in [stats::lm()].
+#' `"wald"` has 1.96 errors to either side (with clusters the quantile of t),
+#' which holds where the instruments are strong.
 #'
 #' `"ar"`, of Anderson and Rubin, holds whatever their strength is, if g is a
 #' straight line in the one endogenous column x: all \eqn{\beta}{beta} for which

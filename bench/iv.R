@@ -1,10 +1,10 @@
-# Rscript bench/iv.R [--times FILE] [exact] [large]
+# Rscript bench/iv.R [--times FILE] [exact] [large] [strength]
 # Instrumental-variable estimators, n = 2,000 in blocks of three columns, median
 # bandwidth: a grid of penalties and cross-validation against one fit, the
 # formula as it is printed, evaluated in R; and Nystroem's form at n = 50,000
 # against the products of matrices that it takes. Run it under each BLAS; the
 # first line names it. --times: keeps the times in FILE, and compares them with
-# those that another BLAS has left there. exact, large: one half alone.
+# those that another BLAS has left there. exact, large, strength: that part.
 
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
@@ -12,8 +12,9 @@ source(file.path(dirname(here), "helpers.R"))
 internal <- asNamespace("kernmean")
 arguments <- commandArgs(trailingOnly = TRUE)
 file <- arguments[match("--times", arguments) + 1]
-wanted <- intersect(c("exact", "large"), arguments)
-if (length(wanted) == 0) wanted <- c("exact", "large")
+parts <- c("exact", "large", "strength")
+wanted <- intersect(parts, arguments)
+if (length(wanted) == 0) wanted <- parts
 limit <- limit_program(dirname(here))("products", 2)
 
 # Blocks a, b, c, d of three columns; a and b are endogenous.
@@ -208,7 +209,36 @@ measure_large <- function() {
     "Nystroem, median bandwidth" = ours[["median"]])
 }
 
+# A column on both sides of the bar, and next to one in its place, which is an
+# instrument of its own for a fit of the same size.
+measure_strength <- function() {
+  heading("Strength given an exogenous column, n = 2,000")
+  set.seed(1)
+  n <- 2000
+  u <- rnorm(n)
+  data <- data.frame(w = rnorm(n), z = rnorm(n))
+  data$next_to <- data$w + 1e-6 * rnorm(n)
+  data$x <- data$z + data$w^2 + u + rnorm(n)
+  data$y <- sin(data$x) + data$w + u
+  times <- in_turn(
+    5, given = suppressWarnings(rkhs_iv(y ~ x + w | z + w, data)),
+    plain = suppressWarnings(rkhs_iv(y ~ x + w | z + next_to, data)),
+    one_deal = suppressWarnings(rkhs_iv(
+      y ~ x + w | z + w, data,
+      control = iv_control(folds = rep_len(1:6, n))
+    ))
+  )
+  row("strength given w", min(times["given", ]))
+  bar("time, with partial strength / without",
+      median(times["given", ] / times["plain", ]), 1.15, at_least = FALSE)
+  row("one deal of folds", min(times["one_deal", ]))
+  bar("time, five deals of folds / one",
+      median(times["given", ] / times["one_deal", ]), 3, at_least = FALSE)
+  NULL
+}
+
 found <- c(if ("exact" %in% wanted) measure_exact(),
+           if ("strength" %in% wanted) measure_strength(),
            if ("large" %in% wanted) measure_large())
 
 # The same under another BLAS -------------------------------------------------

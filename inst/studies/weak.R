@@ -10,13 +10,15 @@
 #   bars      what the method should reach: irrelevant instruments, F about 8,
 #             30 groups, lines with F >= 60, strong curves.
 #   coverage  of pointwise 95% intervals, at four points of six designs.
+#   given     instruments beside an exogenous regressor on both sides: noise,
+#             weak and valid ones; a binary instrument, a binary treatment.
 #   real      average slopes on data of the package AER, with intervals.
 #
 # Errors are mean squares of g over the points in the central 95% of x.
 
 usage <- "Usage: Rscript weak.R [options]
 
-  --part bed|bars|coverage|real|all  what to measure (all)
+  --part bed|bars|coverage|given|real|all  what to measure (all)
   --reps N    samples of each design (at least 2; bed: 40, lines and curves of
               bars: 60, else 200)
   --from DIR  show the tables in DIR, compute nothing
@@ -434,6 +436,95 @@ run_coverage <- function(reps, cores, quick) {
   do.call(rbind, unlist(rows, recursive = FALSE))
 }
 
+# Given exogenous regressors, and few numbers ---------------------------------
+
+# list(data, truth: what a straight line has, other: its estimate by two-stage
+# least squares).
+beside <- function(a) {
+  function(n) {
+    u <- normal(n)
+    w <- normal(n)
+    z <- normal(n)
+    x <- a * z + u + normal(n) + w^2 - 1
+    list(data = data.frame(y = w + 2 * u + normal(n), x, w, z), truth = 0,
+         formula = y ~ x + w | z + w, first = x ~ z + w + I(w^2),
+         second = y ~ x + w + I(w^2))
+  }
+}
+
+wald <- function(n, x_of, y_of, z_of, truth) {
+  u <- normal(n)
+  z <- z_of(n)
+  x <- x_of(z, u, normal(n))
+  list(data = data.frame(y = y_of(x, u, normal(n)), x, z), truth = truth,
+       formula = y ~ x | z, first = x ~ z, second = y ~ x)
+}
+
+treated <- function(a) {
+  function(n) {
+    wald(n, function(z, u, e) as.numeric(a * z + u + e > 0),
+         function(x, u, e) x + u + e / 2, normal, 1)
+  }
+}
+
+given_designs <- list(
+  "noise beside w" = list(draw = beside(0), n = 600),
+  "weak beside w" = list(draw = beside(0.15), n = 600),
+  "valid beside w" = list(draw = beside(0.9), n = 600),
+  "binary z, parabola" = list(n = 1000, draw = function(n) {
+    wald(n, function(z, u, e) 1.5 * z + 0.7 * u + 0.7 * e,
+         function(x, u, e) x^2 + u + e / 2,
+         function(n) stats::rbinom(n, 1, 0.5), 1.5)
+  }),
+  "binary x, weaker" = list(draw = treated(0.45), n = 500),
+  "binary x" = list(draw = treated(0.8), n = 500),
+  "binary x, strong" = list(draw = treated(1.5), n = 500)
+)
+
+# Of one sample F, warnings, the average derivative and its intervals, and
+# two-stage least squares.
+measure_given <- function(design) {
+  data <- design$data
+  fit <- watch(rkhs_iv(design$formula, data))
+  effect <- watch(kme_effect(fit$value, of = "x"))$value
+  ends <- stats::confint(effect)
+  robust <- watch(stats::confint(fit$value, method = "ar"))$value
+  second <- data
+  second$x <- stats::fitted(stats::lm(design$first, data))
+  truth <- design$truth
+  c(F = unname(attr(fit$value$strength, "columns")[["x"]]),
+    warned = fit$warning != "none", line = fit$value$linear == Inf,
+    estimate = unname(stats::coef(effect)),
+    other = stats::coef(stats::lm(design$second, second))[["x"]],
+    covered = ends[1] <= truth && truth <= ends[2],
+    ar_covered = isTRUE(robust[1] <= truth && truth <= robust[2]),
+    ar_unbounded = any(is.infinite(robust)))
+}
+
+run_given <- function(reps, cores, quick) {
+  names <- names(given_designs)
+  rows <- lapply(names[if (quick) 4 else TRUE], function(name) {
+    design <- given_designs[[name]]
+    message("given, ", name)
+    set.seed(seed_of("given", "exogenous", name, design$n))
+    found <- do.call(rbind, over(draw_seeds(reps), function(seed) {
+      set.seed(seed)
+      measure_given(design$draw(design$n))
+    }, cores))
+    middle <- apply(found[, c("F", "estimate", "other")], 2, stats::median)
+    data.frame(
+      design = name, n = design$n, F = middle[["F"]],
+      warned = mean(found[, "warned"]), line = mean(found[, "line"]),
+      truth = design$draw(4)$truth, median = middle[["estimate"]],
+      mean = mean(found[, "estimate"]), median_2sls = middle[["other"]],
+      mean_2sls = mean(found[, "other"]), covered = mean(found[, "covered"]),
+      ar_covered = mean(found[, "ar_covered"]),
+      ar_unbounded = mean(found[, "ar_unbounded"]), reps = reps
+    )
+  })
+  do.call(rbind, rows)
+}
+
 # Real data -------------------------------------------------------------------
 
 set_of <- function(name) {
@@ -547,7 +638,8 @@ run_real <- function(quick) {
 
 keys <- list(bed = c("design", "n", "method"),
              bars = c("design", "n", "method"),
-             coverage = c("design", "n", "at"), real = c("data", "method"))
+             coverage = c("design", "n", "at"), given = c("design", "n"),
+             real = c("data", "method"))
 
 show_errors <- function(table) {
   for (name in unique(paste0(table$design, ", n = ", table$n))) {
@@ -605,6 +697,7 @@ main <- function(args) {
         name, bed = run_bed(reps(40), cores, chosen$quick),
         bars = run_bars(reps, cores, chosen$quick),
         coverage = run_coverage(reps(200), cores, chosen$quick),
+        given = run_given(reps(200), cores, chosen$quick),
         real = run_real(chosen$quick)
       )
       if (is.null(table)) next
