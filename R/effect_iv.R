@@ -183,7 +183,7 @@ effect_system <- function(task, strength, apart, open) {
   }
   strength <- strength %||% iv_strength(task, moments)
   if (apart && open && task$correct > 0) {
-    task$correct <- strength_rule(strength, NULL, 1, moments$d$own$df)$correct
+    task$correct <- strength_rule(strength, 1, moments$d$own$df)$correct
   }
   system <- weak_system(task, moments)
   check_result(system$right, "a moment of the features",

@@ -43,8 +43,8 @@ fit_task <- function(task, y, arguments) {
     if (!is.null(columns)) {
       given <- given_task(task, columns)
       strength <- instrument_strength(given, columns)
-      few <- identifies_line(task, strength, columns)
-      if (takes_line(strength, few) && (task$linear %||% Inf) == Inf) {
+      strength <- identified(task, strength, columns)
+      if (takes_line(strength) && (task$linear %||% Inf) == Inf) {
         task <- given
       }
     }
@@ -67,16 +67,16 @@ fit_task <- function(task, y, arguments) {
       part
     }, parts, rows)
     whole <- Reduce(moments_with, parts)
-    strength <- strength %||% iv_strength(task, whole)
-    few <- identifies_line(task, strength, columns)
-    known <- warn_weak(task, strength, few)
+    strength <- strength %||%
+      identified(task, iv_strength(task, whole), columns)
+    known <- warn_weak(task, strength)
     task$unit <- block_trace(task, "a") / length(y)
-    rule <- strength_rule(strength, few, task$unit, whole$d$own$df)
+    rule <- strength_rule(strength, task$unit, whole$d$own$df)
     if (!is.null(task$correct)) rule$keep <- 1
     open <- setdiff(names(rule), names(Filter(Negate(is.null), task)))
     task[open] <- rule[open]
     # A line that takes all that the instruments tell leaves no curve to choose.
-    no_curve <- task$linear == Inf && has_no_curve(task, strength, few)
+    no_curve <- task$linear == Inf && has_no_curve(task, strength)
     if (is.null(task$mu) && no_curve) chosen <- task$unit * length(y)
   }
   task$ratio <- task$ratio %||% if (is_norm(task) && is.null(task$preset))

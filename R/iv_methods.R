@@ -510,7 +510,7 @@ weak_lines <- function(x, number, endogenous) {
       strength_words(strength, number), ", ", number(strength$df),
       " directions"
     ),
-    if (strength$span < 3 && length(attr(
+    if (identical(attr(strength, "line"), "instruments") && length(attr(
       strength, "columns"
     )) <= strength$span) {
       paste0("the instruments tell about ", count_of(strength$span, "number"),

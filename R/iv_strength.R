@@ -210,17 +210,18 @@ iv_strength <- function(task, whole) {
 
 # A factor or a regressor of two values, or instruments that tell one or two
 # numbers, identify a straight line and no curve; without a curve in the kernel
-# there is nothing to say.
-identifies_line <- function(task, strength, columns) {
+# there is nothing to say. The strength, with attr "line": why it is one.
+identified <- function(task, strength, columns) {
   x <- task$blocks[["x"]]$sample$x
   two <- \(column) length(unique(column)) == 2L
-  if (is_factor_variable(task$blocks[["x"]]) ||
+  attr(strength, "line") <- if (is_factor_variable(task$blocks[["x"]]) ||
         (columns$binary %||% (length(x) > 0L && all(apply(x, 2L, two))))) {
     "treatment"
   } else if (strength$span < 3 &&
                task$maps$a$r > ncol(task$straight) + 1L) {
     "instruments"
   }
+  strength
 }
 
 strength_words <- function(strength, number) {
@@ -240,7 +241,7 @@ strength_words <- function(strength, number) {
 
 # What the instruments do not identify is said once, by the warning of weak
 # instruments; FALSE if it was, or where a line is all there is.
-warn_weak <- function(task, strength, few) {
+warn_weak <- function(task, strength) {
   name <- task$called[["a"]]
   number <- \(x) format_number(x, 2L)
   lines <- length(attr(strength, "columns"))
@@ -279,7 +280,7 @@ warn_weak <- function(task, strength, few) {
                           "straight line that holds")
                   }, kind = "weak")
   }
-  if (identical(few, "instruments") && !weak) {
+  if (identical(attr(strength, "line"), "instruments") && !weak) {
     warn_kernmean(numbers, ": a straight line in ", quoted(names(attr(
       strength, "columns"
     ))), ", ", if (
@@ -287,13 +288,13 @@ warn_weak <- function(task, strength, few) {
     ) "which is fitted; a curve would be the penalty's" else
       "and what else the curve has is the penalty's", kind = "line")
   }
-  !weak && is.null(few)
+  !weak && is.null(attr(strength, "line"))
 }
 
-# F and p that count, of the features and of the line: one or two numbers tell
-# of the line alone.
+# F and p that count, of the features and of the line: of the line alone where
+# there is no curve.
 counted_strength <- function(strength) {
-  line <- strength$span < 3 && !is.na(strength$F_linear)
+  line <- !is.null(attr(strength, "line")) && !is.na(strength$F_linear)
   list(F = c(if (!line) strength$F, strength$F_linear),
        p = c(if (!line) strength$p.value, strength$p_linear))
 }
@@ -327,16 +328,17 @@ warn_intervals <- function(strength) {
 }
 
 # Is a line what is fitted, where it is identified?
-takes_line <- function(strength, few) {
+takes_line <- function(strength) {
   lines <- length(attr(strength, "columns"))
-  !is.null(few) && lines > 0L && lines <= strength$span &&
+  !is.null(attr(strength, "line")) && lines > 0L && lines <= strength$span &&
     max(counted_strength(strength)$p) < 0.05
 }
 
 # Is there nothing but the line?
-has_no_curve <- function(task, strength, few) {
+has_no_curve <- function(task, strength) {
   strength$span <= length(attr(strength, "columns")) ||
-    identical(few, "treatment") && is.null(attr(strength, "given")) &&
+    identical(attr(strength, "line"), "treatment") &&
+      is.null(attr(strength, "given")) &&
       (ncol(task$straight) == 1L || is_factor_variable(task$blocks[["x"]]))
 }
 
@@ -351,14 +353,14 @@ weak_spread <- function(strength) {
 # of exogenous columns are in g), `df` the directions of the estimator. One
 # direction needs little correction once F is above 2, many do until it is far
 # above 3.
-strength_rule <- function(strength, few, unit, df) {
+strength_rule <- function(strength, unit, df) {
   # What exogenous directions add to D biases, too.
   least <- max(1, least_f(strength) * min(1, strength$df / df, na.rm = TRUE))
   many <- max(0, 1 - 1 / df) * min(1, weak_below / least)
   known <- max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
   chance <- counted_strength(strength)$p
   list(correct = max(least^-2, many),
-       linear = if (takes_line(strength, few)) Inf else
+       linear = if (takes_line(strength)) Inf else
          30 * unit * known / max(1, strength$F)^2,
        keep = if (length(attr(strength, "given"))) 1 else
          1 - exp(mean(log(chance), na.rm = TRUE)))
