@@ -171,7 +171,7 @@ iv_strength <- function(task, whole) {
   # n/df.
   free <- 1 - (ncol(task$design) - 1) / whole$n
   left <- \(explained, all) (free - df / whole$n) /
-    max(1 - explained / all, 1e-12)
+    pmax(1 - explained / all, 1e-12)
   explained <- sum(x[, phi]^2)
   ratio <- explained / sum(diag(own)[phi])
   by_chance <- \(ratio, part) {
@@ -280,7 +280,8 @@ warn_weak <- function(task, strength) {
                           "straight line that holds")
                   }, kind = "weak")
   }
-  if (identical(attr(strength, "line"), "instruments") && !weak) {
+  if (identical(attr(strength, "line"), "instruments") && !weak &&
+        !identical(task$linear, Inf)) {
     warn_kernmean(numbers, ": a straight line in ", quoted(names(attr(
       strength, "columns"
     ))), ", ", if (

@@ -95,6 +95,18 @@ test_that("no instrument of its own, and fewer than regressors, say nothing", {
   expect_lt(two$value$linear, Inf)
 })
 
+test_that("each column has the F that it has alone", {
+  d <- given_data(5, 1, 200)
+  d$z2 <- rnorm(200)
+  d$x2 <- d$z2 / 2 + d$y / 3
+  of <- \(x) said(rkhs_iv(d[x], d$y, d[c("z", "z2")], lambda = 1,
+                          method = "weak"))$value$strength
+  both <- of(c("x", "x2"))
+  alone <- c(of("x")$F_linear, of("x2")$F_linear)
+  expect_equal(unname(attr(both, "columns")), alone, tolerance = 1e-8)
+  expect_lte(both$F_linear, min(alone))
+})
+
 test_that("a binary instrument has a line, which is two-stage least squares", {
   d <- crossed(each = 60)
   d <- d[-sample(600, 130), ]
