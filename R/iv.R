@@ -187,7 +187,8 @@ iv_settings <- door_table(
 #'
 #' A treatment of two values or a factor, and instruments that tell one or two
 #' numbers, identify straight lines and no curve: there `linear = Inf` is the
-#' default (unless p is above .05), the functions of exogenous columns are
+#' default (unless p is above .05), with \eqn{\alpha = 1 - 1/d}{alpha = 1 - 1/d}
+#' if that is more, the functions of exogenous columns are
 #' partialled out of the fit as well, and where the line takes all that the
 #' instruments tell there is no penalty to choose. A warning of class
 #' `kernmean_warning_line` says that a curve in such a regressor would be the

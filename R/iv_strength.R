@@ -353,11 +353,12 @@ weak_spread <- function(strength) {
 # squares of the linear columns, keep: the share of theta, all where functions
 # of exogenous columns are in g), `df` the directions of the estimator. One
 # direction needs little correction once F is above 2, many do until it is far
-# above 3.
+# above 3, and a line, which has little noise to gain by less, as long as it is.
 strength_rule <- function(strength, unit, df) {
   # What exogenous directions add to D biases, too.
   least <- max(1, least_f(strength) * min(1, strength$df / df, na.rm = TRUE))
-  many <- max(0, 1 - 1 / df) * min(1, weak_below / least)
+  many <- max(0, 1 - 1 / df) *
+    if (takes_line(strength)) 1 else min(1, weak_below / least)
   known <- max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
   chance <- counted_strength(strength)$p
   list(correct = max(least^-2, many),

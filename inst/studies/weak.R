@@ -20,7 +20,7 @@ usage <- "Usage: Rscript weak.R [options]
 
   --part bed|bars|coverage|given|real|all  what to measure (all)
   --reps N    samples of each design (at least 2; bed: 40, lines and curves of
-              bars: 60, else 200)
+              bars: 60, given: 100, else 200)
   --from DIR  show the tables in DIR, compute nothing
   --out DIR   folder for the tables (.)
   --cores N   processes, with the package future.apply (1)
@@ -697,7 +697,7 @@ main <- function(args) {
         name, bed = run_bed(reps(40), cores, chosen$quick),
         bars = run_bars(reps, cores, chosen$quick),
         coverage = run_coverage(reps(200), cores, chosen$quick),
-        given = run_given(reps(200), cores, chosen$quick),
+        given = run_given(reps(100), cores, chosen$quick),
         real = run_real(chosen$quick)
       )
       if (is.null(table)) next
