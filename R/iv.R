@@ -39,11 +39,10 @@
 #'   are fewer), to which rows are dealt in a fixed order that has nothing to do
 #'   with theirs, in each level of an instrument that is a factor and each of
 #'   the subsets of a nested fit (by method "weak" in five deals, where blocks
-#'   have at most 300 features and there are ten rows a fold: scores are their
-#'   means, and standard errors those of one deal); `"blocks"` of rows next to
-#'   each other, for
-#'   time series, and so for presets and a `method = "classic"` that was asked
-#'   for (where rows come in an order such folds differ, as a warning of class
+#'   have at most 300 features, there are ten rows a fold and instruments are
+#'   not weak: scores are their means, and standard errors those of one deal);
+#'   `"blocks"` of rows next to each other, for time series, and so for presets
+#'   and a `method = "classic"` that was asked for (where rows come in an order such folds differ, as a warning of class
 #'   `kernmean_warning_folds` says); or the fold of each row (of those that
 #'   `subset` and `na.action` leave).
 #' @param intercept Center y by its mean, which is added to the functions?
@@ -182,8 +181,8 @@ iv_settings <- door_table(
 #' Of the \eqn{\theta}{theta} of the chosen penalty the share \eqn{1 -
 #' \sqrt{p_\phi p_l}}{1 - sqrt(p_phi p_l)} is kept, with the p-values of both F
 #' by the gamma law below (all where `correct` is given, or where functions of
-#' exogenous columns are in g). A line by strong instruments is estimated
-#' several times better with `linear = Inf`.
+#' exogenous columns are in g; there s is 0 for p above .05). A line by strong
+#' instruments is estimated several times better with `linear = Inf`.
 #'
 #' A treatment of two values or a factor, and instruments that tell one or two
 #' numbers, identify straight lines and no curve: there `linear = Inf` is the

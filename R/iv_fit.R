@@ -73,6 +73,10 @@ fit_task <- function(task, y, arguments) {
     task$unit <- block_trace(task, "a") / length(y)
     rule <- strength_rule(strength, task$unit, whole$d$own$df)
     if (!is.null(task$correct)) rule$keep <- 1
+    # Where instruments are weak the mean of several deals shrinks too little.
+    if (!is.null(folds) && is_weak(strength)) {
+      attr(folds, "deals") <- attr(folds, "deals")[1L]
+    }
     open <- setdiff(names(rule), names(Filter(Negate(is.null), task)))
     task[open] <- rule[open]
     # A line that takes all that the instruments tell leaves no curve to choose.

@@ -359,11 +359,14 @@ strength_rule <- function(strength, unit, df) {
   least <- max(1, least_f(strength) * min(1, strength$df / df, na.rm = TRUE))
   many <- max(0, 1 - 1 / df) *
     if (takes_line(strength)) 1 else min(1, weak_below / least)
-  known <- max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
   chance <- counted_strength(strength)$p
+  beside <- length(attr(strength, "given")) > 0L
+  # All is kept beside exogenous columns, so chance must not make a line.
+  known <- if (beside && chance[1L] > 0.05) 0 else
+    max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
   list(correct = max(least^-2, many),
        linear = if (takes_line(strength)) Inf else
          30 * unit * known / max(1, strength$F)^2,
-       keep = if (length(attr(strength, "given"))) 1 else
+       keep = if (beside) 1 else
          1 - exp(mean(log(chance), na.rm = TRUE)))
 }
