@@ -42,9 +42,9 @@
 #'   have at most 300 features, there are ten rows a fold and instruments are
 #'   not weak: scores are their means, and standard errors those of one deal);
 #'   `"blocks"` of rows next to each other, for time series, and so for presets
-#'   and a `method = "classic"` that was asked for (where rows come in an order such folds differ, as a warning of class
-#'   `kernmean_warning_folds` says); or the fold of each row (of those that
-#'   `subset` and `na.action` leave).
+#'   and a `method = "classic"` that was asked for (where rows come in an order
+#'   such folds differ, as a warning of class `kernmean_warning_folds` says); or
+#'   the fold of each row (of those that `subset` and `na.action` leave).
 #' @param intercept Center y by its mean, which is added to the functions?
 #'   `NULL`: where no `mu`, no preset and no `w` is given, or an `update()` is
 #'   of a fit where it was.

@@ -190,6 +190,11 @@ slow_scores <- function(kx, kz, y, lambda, grid, alpha, folds) {
 
 test_that("held-out scores are those of refits, in folds of the fixed order", {
   data <- weak_data(50)
+  # Weak instruments have one deal.
+  lost <- weak(data$x, data$y, rev(data$z), lambda = 0.5, mu = 10^(-1:2))
+  expect_identical(dim(attr(lost$cv, "folds")), c(6L, 4L))
+  level <- gl(2, 1, 50)
+  data$x <- data$x + 3 * data$z
   mu <- 10^(-1:2)
   for (alpha in c(0, 0.7)) {
     fit <- weak(data$x, data$y, data$z, lambda = 0.5, mu = mu, linear = 0,
@@ -205,9 +210,9 @@ test_that("held-out scores are those of refits, in folds of the fixed order", {
     expect_equal(fit$cv$se, apply(all, 2, sd) / 2, tolerance = 1e-6)
   }
   # The levels of a single factor are in all folds.
-  level <- gl(2, 1, 50)
-  by <- \(folds) sort(attr(weak(data$x, data$y, level, lambda = 0.5, mu = mu,
-                                folds = folds)$cv, "folds"))
+  x <- data$x + 9 * as.numeric(level)
+  by <- \(folds) sort(attr(weak(x, data$y, level, lambda = 0.5, mu = mu,
+                                linear = 0, folds = folds)$cv, "folds"))
   expect_equal(by(4), sort(unlist(lapply(deals_R(50, 4, level), by))))
 })
 
