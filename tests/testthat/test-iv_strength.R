@@ -67,7 +67,7 @@ test_that("the middle part of a formula is of endogenous columns", {
 test_that("noise is warned of, a valid instrument is not", {
   one <- function(a) {
     vapply(1:12, \(s) {
-      found <- said(rkhs_iv(y ~ x + w | z + w, given_data(s, a)))
+      found <- said(rkhs_iv(y ~ x + w | z + w, given_data(s, a), mu = 1))
       paste(found$words$weak, collapse = "")
     }, "")
   }
@@ -78,7 +78,7 @@ test_that("noise is warned of, a valid instrument is not", {
     d <- given_data(100 + s, 0)
     d$z <- as.numeric(d$z > 0)
     d$x <- d$x + 0.4 * d$z
-    words <- said(rkhs_iv(y ~ x + w | z + w, d))$words
+    words <- said(rkhs_iv(y ~ x + w | z + w, d, mu = 1))$words
     paste(words$weak, collapse = "")
   }, "")
   expect_true(any(grepl("not strong .* intervals may be too short", short)))
