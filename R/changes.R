@@ -243,10 +243,11 @@ predict.kme_changes <- function(object, newdata = NULL, ...) {
   if (is.null(newdata)) {
     return(segment)
   }
-  at <- match(newdata, names(segment))
+  at <- if (is.atomic(newdata)) match(newdata, names(segment)) else NA
   if (anyNA(at)) {
     stop_input("'newdata' must name bins (", shorten(names(segment)), "), not ",
-               quoted(newdata[is.na(at)]))
+               if (is.atomic(newdata)) quoted(newdata[is.na(at)]) else
+                 describe(newdata))
   }
   segment[at]
 }

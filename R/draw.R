@@ -128,9 +128,15 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #' ggplot2::autoplot(fit, groups = iris$Species) + ggplot2::theme_minimal()
 #' @export
 plot.kernmean_fit <- function(x, ..., legend = TRUE) {
+  if (!isTRUE(legend) && !isFALSE(legend)) {
+    legend <- take(legend, legend_place)
+  }
   asked <- ask_picture(x, list(...), substitute(list(...))$groups)
   draw_picture(asked$picture, asked$graphics, legend)
 }
+
+legend_place <- choice("topright", "topleft", "top", "right", "left", "center",
+                       "bottomright", "bottomleft", "bottom")
 
 # list(picture, graphics: the arguments that are not of the picture). One
 # without a name is the type. groups: the expression of the caller, whose name
@@ -446,7 +452,8 @@ draw_panel <- function(picture, dots, legend) {
   on.exit(close_frame(before))
   # Kept before they are set: one of them may be refused.
   now <- graphics::par(no.readonly = TRUE)
-  before <- c(before, now[intersect(names(settings), names(now))])
+  asked <- setdiff(intersect(names(settings), names(now)), names(before))
+  before <- c(before, now[asked])
   graphics::par(settings)
   graphics::plot.new()
   key <- fit_key(picture, style, legend)

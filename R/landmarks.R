@@ -221,6 +221,9 @@ lost_share <- function(landmarks, x) {
 
 # Of points that were given; their kernel is theirs.
 given_landmarks <- function(x, kernel, scale) {
+  if (inherits(x, "dist")) {
+    stop_input("'landmarks' must be rows, not distances", way_to_numbers(x))
+  }
   variable <- read_variable(x, kernel, "landmarks", "kernel", scale)
   warn_origin(variable$sample)
   new_landmarks(variable, "given", 0L)

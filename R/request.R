@@ -435,7 +435,12 @@ as_factors <- function(x, label = NULL) {
   if (!is.character(x) || length(dim(x)) > 1L) {
     return(x)
   }
-  words <- sort(unique(as.vector(x)), method = "radix")
+  words <- unique(as.vector(x))
+  if (!all(validEnc(words))) {
+    stop_input(if (is.null(label)) "text" else quoted(label), " must be in ",
+               "the encoding that it is marked as; iconv() makes UTF-8 of it")
+  }
+  words <- sort(words, method = "radix")
   number <- \(words) !is.na(suppressWarnings(as.double(words)))
   like <- number(gsub("[,%$ ]", "", words)) | grepl("^[0-9]{4}-[0-9]", words)
   if (!is.null(label) && sum(like) > length(words) / 2) {
@@ -935,8 +940,8 @@ is_several <- function(x) is.list(x) && !is.data.frame(x)
 # The numbers of those labels that are named or numbered: so many of them.
 check_pick <- function(x, labels, name, count = 1L) {
   at <- if (is.character(x)) match(x, labels) else x
-  if (!length(at) %in% count || !all(at %in% seq_along(labels)) ||
-        anyDuplicated(at)) {
+  if (!is.atomic(at) || !length(at) %in% count ||
+        !all(at %in% seq_along(labels)) || anyDuplicated(at)) {
     stop_input("'", name, "' must be ",
                if (length(count) > 2L) "some" else
                  paste(c("one", "two")[count], collapse = " or "), " of ",

@@ -64,7 +64,7 @@ center_blocks <- function(x, blocks) {
   blocks <- number_codes(blocks)
   means <- rowsum(x, blocks, reorder = FALSE) / tabulate(blocks)
   r <- x - take_rows(means, blocks)
-  r[abs(r) <= 8 * .Machine$double.eps * max(abs(x))] <- 0
+  r[abs(r) <= 8 * .Machine$double.eps * max(abs(x), 0)] <- 0
   r
 }
 
@@ -529,8 +529,9 @@ sample_newdata.kernmean_sample <- function(sample, newdata, layout = NULL) {
 # What predict() says of new rows of which some have missing values, NA for
 # these; NULL where none have any.
 predict_gaps <- function(object, newdata, ...) {
-  if (!knows_points(object$sample) || !anyNA(newdata, recursive = TRUE) ||
-        !(is.data.frame(newdata) || is.numeric(newdata))) {
+  if (!knows_points(object$sample) ||
+        !(is.data.frame(newdata) || is.numeric(newdata)) ||
+        !anyNA(newdata, recursive = TRUE)) {
     return(NULL)
   }
   used <- colnames(newdata) %in% (attr(object$terms, "columns") %||%

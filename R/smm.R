@@ -591,10 +591,10 @@ bag_folds <- function(folds, problem, m, how = "drawn") {
     stop_input("'bags' must be at least 2 for cross-validation, not 1")
   }
   classes <- is.factor(problem$y)
-  of <- if (length(folds) > 1L) {
-    as.integer(read_folds(folds, m, "bags"))
-  } else {
+  of <- if (is.numeric(folds) && length(folds) == 1L) {
     make_folds(m, folds, how, if (classes) problem$y else rep(1L, m))
+  } else {
+    as.integer(read_folds(folds, m, "bags"))
   }
   if (classes) {
     counts <- table(problem$y, of)

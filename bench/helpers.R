@@ -192,7 +192,8 @@ bar <- function(label, ratio, asked, at_least = TRUE) {
 limit_program <- function(here) {
   program <- tempfile("limit")
   source_dir <- file.path(here, "..", "src")
-  built <- system2("cc", c("-O2", "-fopenmp", "-I", source_dir,
+  built <- system2("cc", c("-O2", "-fopenmp", "-I", source_dir, "-I",
+                           file.path(here, "..", "inst", "include"),
                            file.path(here, "limit.c"),
                            file.path(source_dir, "core", "products.c"),
                            "-o", program, "-lm"))

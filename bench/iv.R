@@ -54,16 +54,16 @@ printed <- function(x, y, z, lambda, mu) {
 
 # All that a fit takes but the values of g, for several penalties at once.
 with_grid <- function(data, lambda, mu) {
-  blocks <- internal$read_blocks(list(x = data$a, z = data$d), NULL, NULL, NULL)
   task <- list(
     called = c(a = "x", d = "z"), y = data$y, penalty = "norm",
-    method = "classic", center = FALSE,
+    method = "classic", center = FALSE, lambda = list(d = lambda),
     rows = list(d = rep(TRUE, length(data$y))), control = iv_control(),
-    maps = internal$make_maps(list(a = blocks$x, d = blocks$z), iv_control(),
-                              character(), c("x", "z"))
+    blocks = internal$read_blocks(list(x = data$a, z = data$d), NULL, NULL,
+                                  NULL)
   )
+  task$maps <- internal$make_maps(task, task$blocks)
   moments <- internal$row_moments(task, seq_along(data$y))
-  system <- internal$iv_system(task, moments, list(d = lambda))
+  system <- internal$iv_system(task, moments, task$rows$d)
   internal$solve_system(system, mu)
 }
 

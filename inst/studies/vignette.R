@@ -25,7 +25,7 @@ row_of <- function(table, ...) {
 
 # A figure as a PNG file of few colours, a third of the size: knitr draws a BMP
 # file, which is read and written again.
-small_png <- function(bmp, most = 20) {
+small_png <- function(bmp, most = 16) {
   bytes <- readBin(bmp, "raw", file.size(bmp))
   number <- function(at, size = 4) {
     readBin(bytes[at + seq_len(size)], "integer", 1, size, endian = "little")
@@ -80,11 +80,14 @@ small_png <- function(bmp, most = 20) {
     c(as.raw(c(0x78, 0xda)), utils::head(gzip(bytes)[-(1:10)], -8),
       big(ifelse(adler > 32767, adler - 65536, adler), 2))
   }
-  lines <- rbind(0, matrix(index, width))
+  # Two pixels a byte.
+  index <- rbind(matrix(index, width), if (width %% 2) 0)
+  even <- c(FALSE, TRUE)
+  lines <- rbind(0, 16 * index[!even, ] + index[even, ])
   png <- sub("bmp$", "png", bmp)
   writeBin(c(
     as.raw(c(137, 80, 78, 71, 13, 10, 26, 10)),
-    chunk("IHDR", c(big(c(width, height)), as.raw(c(8, 3, 0, 0, 0)))),
+    chunk("IHDR", c(big(c(width, height)), as.raw(c(4, 3, 0, 0, 0)))),
     chunk("PLTE", as.raw(kept)),
     chunk("IDAT", zlib(as.raw(lines))),
     chunk("IEND", raw())

@@ -171,7 +171,7 @@ test_that("changes print and plot, and refuse in words", {
     kme_changes(rows), kme_changes(sketch[sketch$groups[1:7]]),
     kme_changes(sketch, min = 21), kme_changes(sketch, B = 0),
     kme_changes(sketch, level = 1), predict(fit, "2020-01-01"),
-    plot(fit, "gain"), sketch[c(TRUE, FALSE)]
+    predict(fit, list(1)), plot(fit, "gain"), sketch[c(TRUE, FALSE)]
   ))
 })
 

@@ -9,7 +9,9 @@ test_that("arguments are of the picture, or parameters of base graphics", {
     expect_error(plot(fit, 3), "must be one of", class = "kernmean_error_input")
     expect_warning(plot(fit, colr = 1), "\"colr\" is not a graphical")
     expect_error(plot(fit, las = 7), "invalid value")
-    expect_error(plot(fit, legend = "corner"), "should be one of")
+    expect_error(plot(fit, legend = "corner"), "must be one of",
+                 class = "kernmean_error_input")
+    expect_error(plot(fit, mar = 1), "wrong length")
     # What stops leaves the parameters as they were.
     expect_equal(graphics::par("mar", "las"),
                  list(mar = c(5.1, 4.1, 4.1, 2.1), las = 0))

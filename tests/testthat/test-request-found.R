@@ -65,6 +65,11 @@ local({
 
   test_that("grams, groups and new data", {
     for (call in alist(
+      predict(kme_density(x, m = 2), new.env()),
+      confint(kme_effect(a ~ b, ~ g, d), parm = mean),
+      kme_sketch(x, landmarks = stats::dist(x)),
+      kme_fda(x, rep(c("\xff", "a"), 6)),
+      quietly(hsic_test(shrink_gram(gram_x), g, blocks = 1:12, B = 9)),
       gram_x[NA, ], gram_x["1e10"], gram_x[["K"]][1],
       mmd_test(as_gram(diag(3)), malformed),
       plot(kme_pca(x), groups = quote(a)), plot(kme_pca(x), groups = sum),

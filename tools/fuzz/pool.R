@@ -208,6 +208,7 @@ objects <- list(
     kme_effect(y ~ l, ~ a + b, frame(60, 4)),
     kme_effect(y ~ b, ~ a + h, frame(60, 5))
   ),
+  kme_effect_iv = alist(kme_effect(rkhs_iv(y ~ a | c, frame(60, 10)))),
   rkhs_iv_nested = alist(
     rkhs_iv_nested(points(24, 1, 1), points(24, 1, 2), points(24, 1, 3),
                    points(24, 1, 4), numbers(24, 5), mu_g = 1, mu_h = 1),

@@ -213,6 +213,10 @@ judge <- function(answer, plan, changed) {
                             answer$warnings, value = TRUE, invert = TRUE)
   }
   if (length(answer$warnings)) {
+    # What R says of a term of the formula, as model.frame() would hear it.
+    if ("eval(part, data, home)" %in% vapply(answer$calls, deparse1, "")) {
+      return(list(outcome = "argument"))
+    }
     return(other("warning: ", answer$warnings[1L]))
   }
   error <- answer$error
@@ -252,10 +256,12 @@ judge <- function(answer, plan, changed) {
 is_argument_error <- function(message, entry) {
   arguments <- names(entry$formals)
   if (entry$door && !is.null(entry$class)) {
-    arguments <- c("x", "bags", "object", arguments[-1L])
+    arguments <- c("x", "bags", "object", "formula", arguments[-1L])
   }
   # What R looks for on both sides of a sum.
-  if (entry$generic == "+" && startsWith(message, "non-numeric argument")) {
+  if (entry$generic %in% c("+", "*") &&
+        startsWith(message, "non-numeric argument") ||
+        entry$generic == "[" && grepl("subscript", message)) {
     return(TRUE)
   }
   missing <- sub('^argument "([^"]+)" is missing, with no default$', "\\1",
@@ -296,8 +302,14 @@ na_fields <- c(
   "[$]cv[$]bandwidth$",
   # A kernel that failed has no error rate, landmarks that were given no loss.
   "[$]bandwidths[$]error$", "[$]lost$",
+  # A target that is a mean only has no variance.
+  "[$]balance[$]ratio_(before|after)$",
+  # New points that are missing.
+  "^predict[.]kme_pca$",
   # Weights of derivatives have the mean 0.
   "[$]fits[$].*[$]ess$",
+  # A row that is in neither moment of the function has no residual.
+  "^kme_effect[.]rkhs_iv.*[$](residuals|fitted.values)$",
   # Factors have no linear part, fits without residuals no test.
   "[$]strength[$][Fp]_linear$", "[$]overid$",
   # P-values on the diagonal.
