@@ -26,7 +26,7 @@ usage <- "Usage: Rscript distributions.R [options]
   --out DIR   folder for the tables (.)
   --cores N   processes, with the package future.apply (1); the results do not
               depend on it
-  --quick     the smallest form: the risks alone
+  --quick     the smallest form: the risks of two settings
   --help      this text
 
 The data are of the UCI archive (archive.ics.uci.edu; CC BY 4.0): \"Musk
@@ -150,8 +150,9 @@ risk_once <- function(draw, count) {
   }, 0)
 }
 
-run_risk <- function(reps, cores, count) {
+run_risk <- function(reps, cores, count, quick) {
   there <- names(risk_settings)
+  if (quick) there <- there[1:2]
   if (!requireNamespace("mlbench", quietly = TRUE)) {
     say("Not examined, as the package mlbench is not installed: satimage.")
     there <- setdiff(there, "satimage")
@@ -504,7 +505,7 @@ run_part <- function(part, chosen, reps, cores) {
   counts <- c(train = 100, normal = 100, strange = 30)
   if (part == "groups") counts[] <- 50
   switch(
-    part, risk = run_risk(reps, cores, 30),
+    part, risk = run_risk(reps, cores, 30, chosen$quick),
     groups = run_groups(group_designs[1:2], counts, reps, cores),
     magic = run_groups(list(magic = telescope(chosen$data)), counts, reps,
                        cores),

@@ -271,7 +271,11 @@ power_study <- function(alternatives, tests, style, name, quick, reps,
       "multiples of these; * above, ! below ", plain, "'s by McNemar's test ",
       "at the 5% level.")
   cat("\n")
-  if (quick) alternatives <- alternatives[1]
+  # Of the tests those that the others are compared with.
+  if (quick) {
+    alternatives <- alternatives[1]
+    tests <- tests[seq_len(4)]
+  }
   all <- do.call(rbind, Map(function(label, made) {
     sizes <- if (quick) made$n else sort(unique(c(made$n, made$sizes)))
     do.call(rbind, lapply(sizes, function(n) {

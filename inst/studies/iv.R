@@ -728,6 +728,7 @@ main <- function(args) {
   ), usage)
   parts <- c("sigmoid", "nested", "rules", "real")
   part <- one_of(chosen$part, "--part", c(parts, "all"))
+  if (chosen$quick) parts <- setdiff(parts, "rules")
   if (part != "all") parts <- part
   reps <- function(usual) {
     if (nzchar(chosen$reps)) whole_number(chosen$reps, "--reps", 2) else usual

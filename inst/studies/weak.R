@@ -351,7 +351,7 @@ run_bed <- function(reps, cores, quick) {
     draw <- designs[[name]]
     group <- if (name %in% names(fresh_designs)) "fresh" else "bed"
     sizes <- c(300, 1000, if (group == "bed" && one_column(draw(50))) 4000)
-    if (quick) sizes <- if (name %in% c("line, F 8", "cosine")) 300
+    if (quick) sizes <- if (name == "line, F 8") 300
     lapply(sizes, function(n) {
       run_design("bed", group, name, draw, n, methods, reps, cores)
     })
