@@ -819,7 +819,7 @@ calibrate <- function(object, type = "probability") {
     if (is.null(object$folds)) {
       warn_borrowed(object$gram$target)
       object$folds <- problem$folds <-
-        bag_folds(object$arguments$folds, problem, object$n, "blocks")
+        bag_folds(object$arguments$folds %||% 10, problem, object$n, "blocks")
     }
     object$left_out <- left_out_values(object$gram$K, problem, object["cost"])
     object$sigmoids <- fit_sigmoids(object$left_out, problem$y)

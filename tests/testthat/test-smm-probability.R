@@ -171,6 +171,9 @@ test_that("what borrowed from bags that are left out is said here, too", {
   expect_warning(predict(fit, type = "probability"),
                  "new bags may do clearly worse",
                  class = "kernmean_warning_target")
+  # Nothing was chosen: ten folds, the default.
+  folds <- suppressWarnings(calibrate(fit)$folds)
+  expect_identical(max(folds), 10L)
 })
 
 test_that("fits without classes have no probabilities", {
