@@ -448,7 +448,7 @@ draw_density_panel <- function(rows, along, title) {
   graphics::axis(1, unique(x), lwd = 0, line = -0.5)
   graphics::abline(h = graphics::axis(2, las = 1, lwd = 0, line = -0.5),
                    col = "grey92")
-  graphics::title(main = title, adj = 0, line = 0.6)
+  graphics::title(main = title, adj = 0, line = 0.6, cex.main = 0.9)
   graphics::title(ylab = "negative log-likelihood", line = 2.8)
   graphics::title(xlab = paste0(along, "; points alone: printed"), line = 2.1)
   for (name in names(estimators)) {

@@ -42,17 +42,19 @@ small_png <- function(bmp, most = 16) {
     table <- matrix(as.integer(bytes[54 + seq_len(1024)]), 4)
     pixels <- table[1:3, pixels + 1]
   }
-  # Black, a grey, and the colours that come most often, bright ones the sooner,
-  # as greys come with every letter; for each other one the nearest of them.
+  # The commonest colour, then again and again the one that the most pixels have
+  # and that is farthest from those chosen. All others become the nearest.
   code <- drop(c(1, 256, 65536) %*% pixels)
   counts <- table(code)
   every <- as.numeric(names(counts))
   every <- outer(c(65536, 256, 1), every, function(unit, x) x %/% unit %% 256)
-  bright <- apply(every, 2, function(x) diff(range(x)))
-  rank <- counts * (1 + bright / 16)
-  rank[bright == 0 & every[1, ] %in% c(0, 128)] <- Inf
-  every <- every[, order(-rank), drop = FALSE]
-  kept <- every[, seq_len(min(most, ncol(every))), drop = FALSE]
+  chosen <- which.max(counts)
+  apart <- colSums((every - every[, chosen])^2)
+  while (length(chosen) < most && any(apart > 0)) {
+    chosen <- c(chosen, which.max(counts * apart))
+    apart <- pmin(apart, colSums((every - every[, chosen[length(chosen)]])^2))
+  }
+  kept <- every[, chosen, drop = FALSE]
   near <- max.col(2 * crossprod(every, kept) -
                     rep(colSums(kept^2), each = ncol(every)), "first")
   index <- near[match(code, drop(c(65536, 256, 1) %*% every))] - 1
