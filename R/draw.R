@@ -128,15 +128,14 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #' ggplot2::autoplot(fit, groups = iris$Species) + ggplot2::theme_minimal()
 #' @export
 plot.kernmean_fit <- function(x, ..., legend = TRUE) {
-  if (!isTRUE(legend) && !isFALSE(legend)) {
-    legend <- take(legend, legend_place)
-  }
+  if (!flag$holds(legend)) legend <- take(legend, legend_place)
   asked <- ask_picture(x, list(...), substitute(list(...))$groups)
   draw_picture(asked$picture, asked$graphics, legend)
 }
 
 legend_place <- choice("topright", "topleft", "top", "right", "left", "center",
                        "bottomright", "bottomleft", "bottom")
+legend_place$words <- paste("TRUE, FALSE or", legend_place$words)
 
 # list(picture, graphics: the arguments that are not of the picture). One
 # without a name is the type. groups: the expression of the caller, whose name
@@ -452,8 +451,8 @@ draw_panel <- function(picture, dots, legend) {
   on.exit(close_frame(before))
   # Kept before they are set: one of them may be refused.
   now <- graphics::par(no.readonly = TRUE)
-  asked <- setdiff(intersect(names(settings), names(now)), names(before))
-  before <- c(before, now[asked])
+  # The margins come last, as others of them may be among these.
+  before <- c(now[intersect(names(settings), names(now))], before)
   graphics::par(settings)
   graphics::plot.new()
   key <- fit_key(picture, style, legend)
@@ -622,7 +621,9 @@ fit_key <- function(picture, asked, legend) {
   outside <- isTRUE(legend)
   most <- graphics::par("fin") *
     if (length(picture$layers)) c(0.4, 0.6) else 0.9
-  cex <- 0.9 * graphics::par("cex.lab")
+  # A key in a panel of its own has the size of letters of a whole page.
+  cex <- 0.9 * if (length(picture$layers)) graphics::par("cex.lab") else
+    1 / graphics::par("cex")
   key$label <- wrapped(key$label, most[1L] - 0.5 * cex, cex)
   key <- list(entries = key, cex = cex, outside = outside,
               title = wrapped(fill$title, most[1L] - 0.2, cex),

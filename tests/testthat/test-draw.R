@@ -9,10 +9,12 @@ test_that("arguments are of the picture, or parameters of base graphics", {
     expect_error(plot(fit, 3), "must be one of", class = "kernmean_error_input")
     expect_warning(plot(fit, colr = 1), "\"colr\" is not a graphical")
     expect_error(plot(fit, las = 7), "invalid value")
-    expect_error(plot(fit, legend = "corner"), "must be one of",
+    expect_error(plot(fit, legend = "corner"), "must be TRUE, FALSE or one of",
                  class = "kernmean_error_input")
     expect_error(plot(fit, mar = 1), "wrong length")
-    # What stops leaves the parameters as they were.
+    expect_error(plot(fit, mai = 1), "wrong length")
+    plot(fit, mai = c(1, 1, 0.2, 0.2))
+    # What stops leaves the parameters as they were, and so do other margins.
     expect_equal(graphics::par("mar", "las"),
                  list(mar = c(5.1, 4.1, 4.1, 2.1), las = 0))
   })
