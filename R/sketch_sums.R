@@ -63,8 +63,8 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   # A level that is NA is a missing value.
   if (is.factor(beside$groups)) beside$groups <- factor(beside$groups)
   if (is.character(beside$groups)) {
-    levels <- by_numbers(setdiff(beside$groups, NA))
-    beside$groups <- factor(beside$groups, levels)
+    words <- check_factor(beside$groups)
+    beside$groups <- factor(words, by_numbers(levels(words)))
   }
   frames <- if (is.null(y)) rep(list(rows), length(landmarks)) else
     list(rows, y)

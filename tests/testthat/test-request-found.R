@@ -69,6 +69,7 @@ local({
       confint(kme_effect(a ~ b, ~ g, d), parm = mean),
       kme_sketch(x, landmarks = stats::dist(x)),
       kme_fda(x, rep(c("\xff", "a"), 6)),
+      kme_sketch(x, landmarks = 5, groups = rep(c("\xff", "a"), 6)),
       quietly(hsic_test(shrink_gram(gram_x), g, blocks = 1:12, B = 9)),
       gram_x[NA, ], gram_x["1e10"], gram_x[["K"]][1],
       mmd_test(as_gram(diag(3)), malformed),
