@@ -47,7 +47,8 @@
 #' y, x and z first, with \eqn{\lambda}{lambda} and \eqn{\alpha}{alpha} by what
 #' is left: otherwise a penalty on functions of the exogenous columns would make
 #' these pass for instruments. Of a nested fit A and b hold both moments, one
-#' after the other, each with a constant, and errors add what a row has in both.
+#' after the other, each with a constant, and errors add what a row has in both;
+#' `residuals` are those of the moment of the function, `NA` in rows outside it.
 #'
 #' Errors are those of the weights of y and of residuals without the row (with
 #' clusters, without the cluster, of those of at most 500 rows; D stays that of
@@ -58,9 +59,8 @@
 #' `kernmean_warning_weak` says that instruments are weak (F below 3, of either
 #' method, or p above .05); there errors are multiplied by \eqn{\sqrt{1 +
 #' 3/F}}{sqrt(1 + 3/F)}, the second-order error of a ratio, and intervals may
-#' yet
-#' be wrong: `confint(effect, method = "ar")` has one that holds for a line, see
-#' [confint.rkhs_iv()].
+#' yet be wrong: `confint(effect, method = "ar")` has one that holds for a line,
+#' see [confint.rkhs_iv()].
 #'
 #' @param of The column of x, by name or number, along which derivatives are
 #'   taken; it must be given where there are several.
