@@ -271,7 +271,7 @@ power_study <- function(alternatives, tests, style, name, quick, reps,
       "multiples of these; * above, ! below ", plain, "'s by McNemar's test ",
       "at the 5% level.")
   cat("\n")
-  # Of the tests those that the others are compared with.
+  # The tests after the fourth are variants of the first four.
   if (quick) {
     alternatives <- alternatives[1]
     tests <- tests[seq_len(4)]

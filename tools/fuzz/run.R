@@ -245,7 +245,7 @@ judge <- function(answer, plan, changed) {
     }
     return(other(message, where_from(error)))
   }
-  at <- flaw(answer$value, plan$entry)
+  at <- flaw(answer$value, plan$entry, plan$values)
   if (!is.null(at)) {
     return(other(at))
   }
@@ -304,12 +304,8 @@ na_fields <- c(
   "[$]bandwidths[$]error$", "[$]lost$",
   # A target that is a mean only has no variance.
   "[$]balance[$]ratio_(before|after)$",
-  # New points that are missing.
-  "^predict[.]kme_pca$",
   # Weights of derivatives have the mean 0.
   "[$]fits[$].*[$]ess$",
-  # A row that is in neither moment of the function has no residual.
-  "^kme_effect[.]rkhs_iv.*[$](residuals|fitted.values)$",
   # Factors have no linear part, fits without residuals no test.
   "[$]strength[$][Fp]_linear$", "[$]overid$",
   # P-values on the diagonal.
@@ -318,20 +314,31 @@ na_fields <- c(
   "^\\[[.]gram$"
 )
 
+# The same where arguments say so; these stand in the brackets.
+na_calls <- c(
+  # New points that are missing.
+  "^predict[.].*[(].*\\b(NA|NaN)",
+  # A row that a nested fit left out of the moment has no residual.
+  "^kme_effect[.]rkhs_iv[(].*nested.*[)].*[$](residuals|fitted.values)$"
+)
+
 # Of these no value may be infinite either.
 finite <- paste0("^(predict|fitted|residuals|coef|kernel_matrix|",
                  "kme_(inner|distance|risk)|preimage|reconstruction_error|",
                  "smm_auc|gram|as_weights)([.]|$)")
 
-flaw <- function(value, entry) {
+flaw <- function(value, entry, arguments) {
   # print() returns what it was given.
   if (entry$generic == "print") return()
   found <- find_flaw(value, "", grepl(finite, entry$name), 0L)
   if (is.null(found)) return()
   name <- paste0(entry$name, found$path)
+  call <- paste0(entry$name, "(", toString(lapply(arguments, deparse1)), ")",
+                 found$path)
   # The logarithm of a density that is 0 in double precision.
   allowed <- found$kind == "-Inf" && entry$name == "predict.kme_density" ||
-    found$kind == "NA" && any(vapply(na_fields, grepl, NA, name))
+    found$kind == "NA" && (any(vapply(na_fields, grepl, NA, name)) ||
+                             any(vapply(na_calls, grepl, NA, call)))
   if (!allowed) paste0(found$kind, " in ", found$path)
 }
 
