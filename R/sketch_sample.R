@@ -157,12 +157,6 @@ second_moments <- function(sample, what) {
   sample$moments$covariance
 }
 
-# What doors say of arguments that a sketch has settled.
-sketch_hints <- function(...) {
-  stats::setNames(rep("must not be given: it is the sketch's own",
-                      ...length()), c(...))
-}
-
 # --- F-KMSE ----------------------------------------------------------------
 
 # mu_lambda = (C + (lambda/n) I)^{-1} C mu. With nC = V diag(gamma) V' the
@@ -299,4 +293,10 @@ lost_line <- function(sample) {
 # The coordinates of the mean that centers: W'K_SS beta = W'mu~(S).
 mean_coordinates <- function(centered) {
   drop(cross(centered$sample$root, centered$at))
+}
+
+# What doors say of arguments that a sketch has settled.
+sketch_hints <- function(...) {
+  stats::setNames(rep("must not be given: it is the sketch's own",
+                      ...length()), c(...))
 }

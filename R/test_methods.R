@@ -1,4 +1,4 @@
-# What a test can do, whatever it is of: the verbs of fit.R.
+# What a test can do, whatever it is of: the verbs of base_fit.R.
 
 # As print.htest(), each number with digits of its own; what is a parameter is
 # not printed as an estimate.
@@ -246,4 +246,20 @@ picture_null <- function(object, type = "null") {
     value, xlim = range(picture_limits(list(layer))$x, observed),
     note = p_note(object, "observed ")
   )
+}
+
+# Lines of words that are not broken themselves: what strwrap() cannot keep
+# together in every locale.
+fill_lines <- function(words) {
+  lines <- words[1L]
+  for (word in words[-1L]) {
+    last <- length(lines)
+    longer <- paste(lines[last], word)
+    if (nchar(longer, "width") <= getOption("width")) {
+      lines[last] <- longer
+    } else {
+      lines <- c(lines, word)
+    }
+  }
+  lines
 }

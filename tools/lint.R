@@ -345,7 +345,7 @@ lint <- function(root) {
 
 clean_tree <- list(
   "DESCRIPTION" = c("Package: clean", "Collate: 'first.R' 'one.R'",
-                    "  'later.R' 'gram.R'"),
+                    "  'later.R' 'gram_gram.R'"),
   "NAMESPACE" = c("export(one, later)", "S3method(predict, later)"),
   "man/later.Rd" = "\\alias{later}",
   "man/one.Rd" = c("% Please edit documentation in R/one.R", "\\alias{one}"),
@@ -361,8 +361,10 @@ clean_tree <- list(
                   "  structure(one(x), class = c(\"fkmse\", \"kme\"))", "}",
                   "predict.later <- function(x, way = \"kme\") later(kme = x)",
                   "families <- c(k$family,", rep("k$family,", 3), "k$family)"),
-  "R/gram.R" = c("kind <- function(x) inherits(x, \"gram\") || is.null(x$x)",
-                 "register_estimator(\"kme\", kind, aliases = \"skmse\")"),
+  "R/gram_gram.R" = c(
+    "kind <- function(x) inherits(x, \"gram\") || is.null(x$x)",
+    "register_estimator(\"kme\", kind, aliases = \"skmse\")"
+  ),
   "tests/testthat/test-one.R" = "one(1)",
   "tests/testthat/test-one-two.R" = "one(2)",
   "src/Makevars" = c("CORE = core/a.o \\", "  core/b.o",
@@ -468,6 +470,12 @@ wrong_trees <- list(
   wrong("R/one.R", "a <- function(x) later(x)",
         "rooms: 4 files, 1 circles \\(2 files in them\\)"),
   wrong("R/one.R", "a <- function(x) later(x)", "^circles: later.R one.R$"),
+  wrong("R/one.R", "a <- function(x) first(x, 1)",
+        "one.R:2: uses first\\(\\), which is not on the face of"),
+  wrong("R/first.R", c("", "# Offers from first.R: first, a."),
+        "first.R:7: offers first, which no other shelf uses"),
+  wrong("R/one.R", "a <- function(x) first(x, 1)",
+        "^shelves: 4, names shared across them: 2$"),
   wrong("DESCRIPTION", NULL, "DESCRIPTION:1: no Collate"),
   wrong("DESCRIPTION", "  'one.R'", "Collate has one.R twice"),
   wrong("R/later.R", NULL, "DESCRIPTION:1: Collate: no file R/later.R"),

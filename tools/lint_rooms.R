@@ -16,14 +16,14 @@ count <- function(title, most, but, message, places) {
   list(title = title, most = most, but = but, message = message,
        places = places)
 }
-sample_file <- "^R/(gram|shrink|sample)(_\\w+)?[.]R$"
+sample_file <- "^R/(gram|sample)_\\w+[.]R$"
 counts <- list(
   count("estimators named elsewhere", 0,
-        "^R/estimator(_\\w+)?[.]R$",
+        "^R/est_(estimator|verbs|bags)[.]R$",
         "names an estimator outside its own file",
         function(file) estimator_lines(file)),
   count("kernel families compared elsewhere", 5,
-        "^R/(kernel|tile)(_\\w+)?[.]R$",
+        "^R/kernel_\\w+[.]R$",
         "reads the family of a kernel", function(file) family_lines(file)),
   count("kinds of sample asked for elsewhere", 0, sample_file,
         "asks what kind of sample it has", function(file) kind_lines(file))
@@ -35,7 +35,7 @@ kinds <- list(
   list(call = "inherits", bad = "\"(gram|shrunk_gram)\"", but = "^$",
        own = "^$"),
   list(call = "inherits", bad = "\"sketch\"", but = "^$",
-       own = "^R/sketch(_\\w+)?[.]R$"),
+       own = "^R/sketch_\\w+[.]R$"),
   list(call = "is.null",
        bad = "(\\$|\\[\\[\")(gram|points|x)(\"\\]\\])?\\)$",
        but = "\\b(arguments|args|changes|dots)(\\$|\\[)", own = "^$")
@@ -244,7 +244,7 @@ find_circles <- function(from, to, files) {
   unique(lapply(files[diag(reach)], function(file) files[reach[file, ]]))
 }
 
-check_rooms <- function(files, rooms, collate) {
+check_rooms <- function(files, rooms, collate, tree, exported) {
   lost <- setdiff(collate, rooms)
   extra <- if (!is.null(collate)) setdiff(rooms, collate)
   twice <- unique(collate[duplicated(collate)])
@@ -279,17 +279,64 @@ check_rooms <- function(files, rooms, collate) {
   if (!is.null(uses)) uses <- uses[order(uses$path, uses$line, uses$name), ]
   from <- basename(as.character(uses$path))
   to <- basename(as.character(home$path[match(uses$name, home$name)]))
+  uses$home <- as.character(home$path[match(uses$name, home$name)])
+  faces <- if (length(from)) {
+    check_faces(tree, uses, if (is.null(collate)) rooms else collate, exported)
+  }
   later <- which(match(to, collate) > match(from, collate))
   circles <- find_circles(from[from != to], to[from != to], rooms)
   listed <- paste(vapply(circles, paste, "", collapse = " "), collapse = "; ")
   list(
     found = c(found, at(uses$path[later], uses$line[later], "uses ",
                         uses$as[later], ", which stands in the later room ",
-                        to[later])),
+                        to[later]), faces$found),
     summary = c(
+      faces$summary,
       paste0("rooms: ", length(rooms), " files, ", length(circles),
              " circles (", length(unlist(circles)), " files in them)"),
       paste0("circles: ", if (length(circles)) listed else "none"))
+  )
+}
+
+# A shelf is the first word of its rooms' names. The first room of a shelf says
+# in a comment which of its names other shelves may use: "# Offers from
+# base_fit.R: a, b.", up to the full stop. Exported functions are for all.
+shelf_of <- function(room) sub("[_.].*", "", basename(room))
+
+# data.frame(path, line, name), a row for each name that a comment offers.
+read_face <- function(path, lines) {
+  starts <- grep("^# Offers( [^:]*)?:", lines)
+  do.call(rbind, lapply(starts, function(start) {
+    ends <- grep("[.]$|^[^#]|^$", lines)
+    block <- start:c(ends[ends >= start], start)[1]
+    words <- sub("^# *(Offers[^:]*:)? *", "", lines[block])
+    found <- strsplit(sub("[.]$", "", words), ", *")
+    data.frame(path = path, line = rep(block, lengths(found)),
+               name = unlist(found))
+  }))
+}
+
+# `uses` as in check_rooms(), with the room where each name is at home.
+check_faces <- function(tree, uses, rooms, exported) {
+  first <- rooms[!duplicated(shelf_of(rooms))]
+  empty <- data.frame(path = character(), line = integer(), name = character())
+  faces <- lapply(file.path("R", first), \(x) read_face(x, tree[[x]]))
+  face <- do.call(rbind, c(list(empty), faces))
+  across <- uses[shelf_of(uses$home) != shelf_of(uses$path), ]
+  shared <- unique(across$name)
+  of_shelf <- function(name, room) paste(shelf_of(room), name)
+  offered <- of_shelf(face$name, face$path)
+  hidden <- across[!across$name %in% exported &
+                     !of_shelf(across$name, across$home) %in% offered, ]
+  idle <- face[!offered %in% of_shelf(across$name, across$home), ]
+  list(
+    found = c(
+      at(hidden$path, hidden$line, "uses ", hidden$as, ", which is not on the ",
+         "face of the shelf ", shelf_of(hidden$home)),
+      at(idle$path, idle$line, "offers ", idle$name,
+         ", which no other shelf uses")),
+    summary = paste0("shelves: ", length(first), ", names shared across them: ",
+                     length(shared))
   )
 }
 
@@ -323,7 +370,8 @@ lint_rooms <- function(tree, parses, exported) {
     c(read_room(path, parses[[path]]),
       list(exported = exported, estimators = estimators))
   }, simplify = FALSE)
-  rooms <- check_rooms(files, basename(paths), read_collate(tree$DESCRIPTION))
+  rooms <- check_rooms(files, basename(paths), read_collate(tree$DESCRIPTION),
+                       tree, exported)
   known <- check_counts(files)
   list(found = c(rooms$found, check_test_names(names(tree)), known$found),
        summary = c(rooms$summary, known$summary))

@@ -30,9 +30,9 @@ const double *glue_matrix(SEXP x, const char *name);
 /* An internal error unless x is a square double matrix; its order. */
 size_t glue_order(SEXP x, const char *name);
 
-/* The values of list(spec, x, y), see native_source() in R/tile.R; spec: list(family, degree,
-   offset, center, scale), with the parts of a sum after these, or NULL where x is a Gram matrix.
-   x: n x d; y: m x d, or NULL. */
+/* The values of list(spec, x, y), see native_source() in R/kernel_tile.R; spec: list(family,
+   degree, offset, center, scale), with the parts of a sum after these, or NULL where x is a Gram
+   matrix. x: n x d; y: m x d, or NULL. */
 km_source glue_source(SEXP source);
 
 /* The same where y must be NULL. */

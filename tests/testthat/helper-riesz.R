@@ -1,7 +1,7 @@
 # Riesz regression by its formulas, with explicit matrices, and problems of it.
 
-# A problem as riesz.R describes it: n rows of the source, of the functional
-# `rows`, of which the last `shared` are of the first rows of the source.
+# A problem as effect_riesz.R describes it: n rows of the source, `rows` rows of
+# the functional, the last `shared` of which are the first rows of the source.
 random_problem <- function(n = 20, rows = 15, shared = 8, r = 4, free = 2) {
   normal <- \(n, k) matrix(rnorm(n * k), n)
   h <- cbind(1, normal(n, free - 1))

@@ -270,7 +270,7 @@ is_argument_error <- function(message, entry) {
     return(missing %in% arguments)
   }
   if (startsWith(message, "no applicable method for ")) {
-    # The verbs of fit.R, of which a class may lack one.
+    # The verbs of base_fit.R, of which a class may lack one.
     return(grepl(paste0("'", entry$generic, "'"), message, fixed = TRUE) ||
              grepl("'fit_[a-z]+'", message))
   }

@@ -1,0 +1,34 @@
+# Dense algebra of the core (core/dense.c, core/cholesky.c): products, Cholesky
+# factors and triangular solves, as fast under any BLAS, with the same bits for
+# any number of threads. Matrices are of doubles; a vector is one column.
+# Dimnames are those of `%*%`, but for their names.
+
+# AB
+product <- function(a, b) .Call(C_r_product, a, b, FALSE, FALSE)
+
+# A'B, or A'A, which takes half the time and is exactly symmetric.
+cross <- function(a, b = NULL) .Call(C_r_product, a, b, TRUE, FALSE)
+
+# AB', or AA'.
+tcross <- function(a, b = NULL) .Call(C_r_product, a, b, FALSE, TRUE)
+
+# a_j'b_j for each column.
+column_dots <- function(a, b = a) .Call(C_r_column_dots, a, b)
+
+# The largest entry of each row.
+row_max <- function(m) m[cbind(seq_len(nrow(m)), max.col(m, "first"))]
+
+# The lower L of K + shift I = LL', of which the lower half of K is read; NULL
+# if that is not positive definite to rounding.
+cholesky <- function(k, shift = 0) .Call(C_r_factor, k, shift)
+
+# L^{-1} B, or L'^{-1} B.
+solve_lower <- function(l, b, transpose = FALSE) {
+  .Call(C_r_triangle_solve, l, b, as.integer(transpose))
+}
+
+# (LL')^{-1} B
+solve_factored <- function(l, b) .Call(C_r_triangle_solve, l, b, 2L)
+
+# L^{-1}
+inverse_lower <- function(l) .Call(C_r_triangle_inverse, l)

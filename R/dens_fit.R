@@ -1,0 +1,816 @@
+# The fit behind kme_density(). A mixture is list(weights: m, means: m x d, and
+# variances: m, or covariances: d x d x m), in the units of the kernel, with
+# `objective` = J where it has been computed. A plan is list(
+#   estimator: an object, or a fit to the sample; kernels: to choose from
+#   optimize, steps   as of kme_density()
+#   sizes, widenings  to choose from; stop_early: not all sizes may be tried
+#   first             the start, NULL for clusters
+#   direct            do all parameters move from the start itself, not from
+#                     its best weights?
+#   shape, m, nstart  of the clusters; widen: a factor on their covariances
+#   lowest            the floor of variances
+#   weigh             is it chosen how far weights go to the best ones?
+#   toward            how far they go
+# ).
+#
+# Offers from dens_density.R: marginal_mixture.
+
+# --- The start ---------------------------------------------------------------
+
+cluster_rounds <- 3L
+
+# The clusters of k-means as components; `which` says of what points an error is
+# to speak. Components with covariances are found in the metric of their own
+# pooled covariance W, which no affine map of the points changes. With S_j the
+# scatter of n_j points, the covariance is C_j = (S_j + a W)/(n_j + a),
+# a = d + 1, or that part of W that C_j is in the mean over directions,
+# tr(W^-1 C_j)/d.
+cluster_start <- function(x, plan, which = "") {
+  m <- plan$m
+  d <- ncol(x)
+  clusters <- find_clusters(x, m, plan$nstart, which)
+  if (plan$shape == "isotropic") {
+    variances <- clusters$withinss / (as.double(clusters$size) * d)
+    return(list(weights = clusters$size / nrow(x),
+                means = unname(clusters$centers),
+                variances = plan$widen * pmax(variances, plan$lowest)))
+  }
+  cluster <- clusters$cluster
+  for (round in seq_len(cluster_rounds)) {
+    centers <- rowsum(x, cluster) / tabulate(cluster)
+    u <- x - take_rows(centers, cluster)
+    pooled <- raise_spectrum(unname(crossprod(u)) / nrow(x), plan$lowest)
+    metric <- eigen(pooled, symmetric = TRUE)
+    root <- metric$vectors / rep(sqrt(metric$values), each = d)
+    if (m == 1L || round == cluster_rounds) break
+    cluster <- find_clusters(x %*% root, m, plan$nstart, which)$cluster
+  }
+  size <- tabulate(cluster, m)
+  means <- unname(rowsum(x, cluster) / size)
+  more <- d + 1
+  covariances <- vapply(seq_len(m), \(j) {
+    u <- take_rows(x, cluster == j) - rep(means[j, ], each = size[j])
+    if (plan$shape == "common") {
+      pooled * (sum((u %*% root)^2) / d + more) / (size[j] + more)
+    } else {
+      raise_spectrum((crossprod(u) + more * pooled) / (size[j] + more),
+                     plan$lowest)
+    }
+  }, matrix(0, d, d))
+  list(weights = size / nrow(x), means = means,
+       covariances = plan$widen * array(covariances, c(d, d, m)))
+}
+
+widen_mixture <- function(q, factor) {
+  field <- intersect(c("variances", "covariances"), names(q))
+  q[[field]] <- factor * q[[field]]
+  q
+}
+
+find_clusters <- function(x, m, nstart, which) {
+  centers <- unique(x)
+  distinct <- nrow(centers)
+  if (m > distinct) {
+    stop_input("'m' must be at most ", distinct, ", the number of distinct ",
+               "points", which, ", not ", m)
+  }
+  # The usual algorithm does not take all of them for centers. That some run
+  # needs more iterations does not matter for the best of them.
+  all <- m > 1L && m == distinct
+  tryCatch(
+    suppressWarnings(stats::kmeans(x, if (all) centers else m, 100L, nstart,
+                                   if (all) "Lloyd" else "Hartigan-Wong")),
+    error = \(e) stop_kernmean("numeric", "k-means failed: ",
+                               conditionMessage(e))
+  )
+}
+
+# A covariance with no eigenvalue below `lowest`.
+raise_spectrum <- function(s, lowest) {
+  spectrum <- eigen(s, symmetric = TRUE)
+  if (min(spectrum$values) >= lowest) {
+    return(s)
+  }
+  spectrum$vectors %*% (pmax(spectrum$values, lowest) * t(spectrum$vectors))
+}
+
+# --- One fit -----------------------------------------------------------------
+
+# list(best, start, sample: with the kernel that was chosen, mean: the estimate
+# matched, path, steps, heldout, bandwidths). A share of the points is held out
+# of first fits, which choose the kernel and where to stop; the fit to all
+# points then goes as far.
+fit_density <- function(sample, plan, share) {
+  # First, so that the start does not depend on what is held out.
+  start <- plan$first
+  start <- start %||% cluster_start(sample$x, plan)
+  # Does nothing but the fit itself decide where it stops?
+  fixed <- plan$optimize == "weights" || !is.null(plan$steps)
+  if (share == 0 || fixed && length(plan$kernels) == 1L) {
+    return(c(list(sample = sample), fit_points(sample, start, plan)))
+  }
+  n <- sample$n
+  rows <- sort(sample.int(n, min(max(1L, round(n * share)), n - 1L)))
+  part <- plan
+  part$estimator <- estimator_of(plan$estimator)
+  split <- hold_out(sample, rows)
+  first <- plan$first
+  first <- first %||% cluster_start(split$kept$x, plan,
+                           " that are not held out (by 'validate')")
+  trials <- lapply(plan$kernels, \(kernel) {
+    split$kept$kernel <- kernel
+    fit_points(split$kept, first, part, split$out)
+  })
+  scores <- if (length(trials) > 1L) {
+    vapply(trials, \(fit) -mean(mixture_log(fit$best, split$out)), 0)
+  }
+  chosen <- max(1L, which.min(scores))
+  sample$kernel <- plan$kernels[[chosen]]
+  fit <- fit_points(sample, start, plan, until = trials[[chosen]]$steps)
+  if (!fixed) fit[c("path", "steps")] <- trials[[chosen]][c("path", "steps")]
+  fit$heldout <- rows
+  if (!is.null(scores)) {
+    tried <- data.frame(
+      bandwidth = vapply(plan$kernels, `[[`, 0, "bandwidth"), heldout = scores
+    )
+    fit$bandwidths <- tried[order(tried$bandwidth), ]
+    rownames(fit$bandwidths) <- NULL
+  }
+  c(list(sample = sample), fit)
+}
+
+estimator_of <- \(mean) if (inherits(mean, "kme")) mean$estimator else mean
+
+# list(out: points held out, kept: a sample).
+hold_out <- function(sample, rows) {
+  list(out = take_rows(sample$x, rows),
+       kept = points_sample(take_rows(sample$x, -rows), sample$kernel))
+}
+
+# The fit to a sample: list(best, start, mean, path, steps). With `out` these
+# points decide where to stop; `until` says where: at the "start", the "weights"
+# or a number of steps.
+fit_points <- function(sample, start, plan, out = NULL, until = NULL) {
+  mean <- plan$estimator
+  if (!inherits(mean, "kme")) {
+    mean <- if (is.null(out)) estimate_mean(sample, mean) else
+      estimate_kept(sample, mean)
+  }
+  match <- matcher(mean)
+  first <- match(start)
+  check_match(first)
+  best <- first
+  if (plan$optimize == "weights" || !plan$direct) {
+    best <- match_weights(first, match)
+  }
+  if (plan$toward < 1) best <- match(move_weights(first, best, plan$toward))
+  c(list(start = first, mean = mean), if (!is.null(plan$steps)) {
+    match_steps(first, match, mean, plan)
+  } else if (plan$optimize == "all" && !is.character(until)) {
+    match_all(first, best, match, mean, plan, out, until)
+  } else {
+    list(best = if (identical(until, "start")) first else best)
+  })
+}
+
+# The estimate where points are held out: what its estimator leaves out is said
+# once, by the fit to all points.
+estimate_kept <- function(kept, estimator) {
+  without_warning("candidates", estimate_mean(kept, estimator))
+}
+
+check_match <- function(q) {
+  if (!is.finite(q$objective) || !all(is.finite(q$gram))) {
+    stop_kernmean("numeric", "kernel values overflow; rescale the columns of ",
+                  "'x'")
+  }
+}
+
+# --- The objective -----------------------------------------------------------
+
+# A function of mixtures: the mixture with J, G, g and the derivatives of J.
+matcher <- function(mean) {
+  parts <- merge_parts(embedding_parts(mean))
+  native <- native_parts(parts, mean$kernel)
+  function(q) {
+    if (!is.null(q$covariances)) {
+      return(match_covariances(q, parts, mean$kernel))
+    }
+    sums <- NULL
+    for (part in native) {
+      turn <- part$turn
+      more <- .Call(C_r_match, part$source, part$weights, part$noise,
+                    is.null(sums), q$weights,
+                    if (is.null(turn)) q$means else q$means %*% turn,
+                    q$variances)
+      if (!is.null(turn)) more$to_means <- tcrossprod(more$to_means, turn)
+      if (is.null(sums)) {
+        sums <- more
+        next
+      }
+      # The first of several has G.
+      for (field in setdiff(names(more), "gram")) {
+        sums[[field]] <- sums[[field]] + more[[field]]
+      }
+    }
+    c(q[c("weights", "means", "variances")], sums)
+  }
+}
+
+# A function of the free parameters of m components: c(J, its gradient).
+free_matcher <- function(mean, m) {
+  native <- native_parts(merge_parts(embedding_parts(mean)), mean$kernel)
+  function(u) {
+    at <- seq(m + 1L, length(u) - m)
+    sums <- 0
+    for (part in native) {
+      turn <- part$turn
+      moved <- u
+      if (!is.null(turn)) moved[at] <- matrix(u[at], m) %*% turn
+      more <- .Call(C_r_match_free, part$source, part$weights, part$noise,
+                    identical(sums, 0), m, moved)
+      if (!is.null(turn)) {
+        more[1L + at] <- tcrossprod(matrix(more[1L + at], m), turn)
+      }
+      sums <- sums + more
+    }
+    sums
+  }
+}
+
+# The parts of an estimate as the core takes them: list(source, weights, noise,
+# turn), J being the sum over parts. The first is one that is not turned (or of
+# a point without weight), as G is that of its kernel. Noise of covariance
+# E = Q diag(t) Q' - Theta: the inner product with N(a, vI) is that of the
+# points Q'x with N(Q'a, vI) by a kernel of bandwidths sqrt(t_l), times
+# prod_l theta_l / sqrt(t_l). `turn` is Q.
+native_parts <- function(parts, kernel) {
+  parts <- unlist(lapply(parts, split_points), recursive = FALSE)
+  turned <- vapply(parts, \(part) is.matrix(part$noise), NA)
+  parts <- parts[order(turned)]
+  if (all(turned)) {
+    x <- take_rows(parts[[1L]]$sample$x, 1L)
+    parts <- c(list(list(sample = list(x = x), weights = 0)), parts)
+  }
+  lapply(parts, \(part) {
+    x <- part$sample$x
+    noise <- part$noise
+    if (!is.matrix(noise)) {
+      noise <- noise %||% numeric(ncol(x))
+      return(list(source = native_source(kernel, x), weights = part$weights,
+                  noise = noise))
+    }
+    theta <- rep_len(kernel$bandwidth, ncol(x))
+    total <- eigen(noise + diag(theta^2, ncol(x)), symmetric = TRUE)
+    kernel$bandwidth <- sqrt(pmax(total$values, min(theta)^2))
+    list(source = native_source(kernel, x %*% total$vectors),
+         weights = part$weights * prod(theta / kernel$bandwidth),
+         noise = numeric(ncol(x)), turn = total$vectors)
+  })
+}
+
+# A part, as several where its points have covariances of their own.
+split_points <- function(part) {
+  if (!is_each(part$noise)) {
+    return(list(part))
+  }
+  Map(\(point, weight) replace(point[[1L]], "weights", list(weight)),
+      by_point(part$sample$x, part$noise), part$weights)
+}
+
+# The same for covariances, without derivatives. Where G and g are known they
+# stay: they do not depend on the weights.
+match_covariances <- function(q, parts, kernel) {
+  if (is.null(q[["g"]])) {
+    components <- components_of(q)
+    q$g <- vapply(components, \(component) {
+      sum(vapply(parts, \(part) {
+        sum(part$weights *
+              component_at(component, kernel, part$sample$x, part$noise))
+      }, 0))
+    }, 0)
+    q$gram <- gaussian_gram(components, NULL, kernel)
+  }
+  q$objective <- sum(q$weights * (q$gram %*% q$weights)) -
+    2 * sum(q$weights * q$g)
+  q[c("weights", "means", "covariances", "objective", "g", "gram")]
+}
+
+# Free parameters of a mixture: weights by softmax, means, log variances.
+free_parameters <- function(q) {
+  m <- length(q$weights)
+  c(log(pmax(q$weights, 1e-4 / m)), q$means, log(q$variances))
+}
+
+mixture_of <- function(u, m) {
+  weights <- exp(u[seq_len(m)] - max(u[seq_len(m)]))
+  last <- length(u) - m
+  list(weights = weights / sum(weights), means = matrix(u[(m + 1L):last], m),
+       variances = exp(u[last + seq_len(m)]))
+}
+
+# --- The weights -------------------------------------------------------------
+
+# The weights that minimize J, J never above that of the start: pi'(G + eps I)pi
+# - 2 pi'(g + eps pi_0) over the simplex.
+match_weights <- function(start, match) {
+  m <- length(start$weights)
+  largest <- max(abs(start$gram))
+  if (largest == 0 || m == 1L) {
+    return(start)
+  }
+  ridge <- 1e-8 * mean(diag(start$gram))
+  weights <- simplex_weights(start$gram + diag(ridge, m),
+                             start$g + ridge * start$weights, largest,
+                             "the weights of the components")
+  # What is smaller is rounding, but would be all the density far from the rest.
+  weights[weights < 1e-8] <- 0
+  best <- start
+  best$weights <- weights / sum(weights)
+  best <- match(best)
+  if (best$objective <= start$objective) best else start
+}
+
+# argmin w'Gw - 2w'g over the simplex, in units of the largest value.
+simplex_weights <- function(gram, g, largest, what) {
+  program_solution(quadprog::solve.QP(
+    gram / largest, g / largest, cbind(1, diag(length(g))),
+    c(1, numeric(length(g))), meq = 1L
+  ), what)
+}
+
+# The mixture with weights on the way from those of one to those of another.
+move_weights <- function(from, to, share) {
+  from$weights <- (1 - share) * from$weights + share * to$weights
+  from
+}
+
+# --- All parameters ----------------------------------------------------------
+
+most_iterations <- 500L
+look_every <- 10L
+
+# optim(), where a signal ends it and what fails is an error of ours.
+descend_all <- function(...) {
+  tryCatch(
+    stats::optim(...), kernmean_enough = identity,
+    error = \(e) stop_kernmean("numeric", "the descent failed: ",
+                               conditionMessage(e))
+  )
+}
+
+# From the best weights on, or the start itself; list(best, path, steps:
+# "start", "weights" or the number of steps that lower J); no more than `most`
+# of these (NULL: any number). The mixture is looked at now and then: where to
+# stop is decided by J or, with `out`, by the log density of these points.
+match_all <- function(start, best, match, mean, plan, out, most) {
+  ends <- list(start = start)
+  if (!plan$direct) ends$weights <- best
+  m <- length(best$weights)
+  size <- length(best$means)
+  evaluate <- free_matcher(mean, m)
+  lowest <- best$objective
+  steps <- 0L
+  looks <- list()
+  heights <- numeric()
+  at <- keep_last(\(u) {
+    slope <- evaluate(u)
+    if (is.finite(slope[1L]) && slope[1L] < lowest) {
+      lowest <<- slope[1L]
+      steps <<- steps + 1L
+      # Up to the next look the latest step stands there.
+      looks[[ceiling(steps / look_every)]] <<- u
+      heights[ceiling(steps / look_every)] <<- lowest
+    }
+    if (!is.null(most) && steps >= most) {
+      signalCondition(structure(class = c("kernmean_enough", "condition"),
+                                list(message = "enough", call = NULL)))
+    }
+    slope
+  })
+  # In units of the distance that is left, or of J where that is less (a narrow
+  # kernel leaves about 1/n, whatever the mixture), so that the stopping rule
+  # sees what changes.
+  left <- lowest + mean$norm2
+  unit <- min(left, abs(lowest))
+  if (left > 1e-14 * (abs(lowest) + mean$norm2) && unit != 0) {
+    widest <- max(best$variances, mean(scale(best$means, scale = FALSE)^2))
+    # A descent that is to be stopped goes through better densities in plain
+    # units, one to the end takes fewer steps in those of the embedding.
+    units <- if (is.null(out) && is.null(most) && is_rbf(mean$kernel)) {
+      embedding_units(best, mean$kernel, unit)
+    } else {
+      rep(c(1, sqrt(widest), 1), c(m, size, m))
+    }
+    floors <- pmin(log(plan$lowest), log(best$variances))
+    descend_all(
+      free_parameters(best), \(u) (at(u)[1L] - best$objective) / unit,
+      \(u) at(u)[-1L] / unit, method = "L-BFGS-B",
+      lower = c(rep(-Inf, m + size), floors),
+      upper = c(rep(Inf, m + size), rep(log(1e4 * widest), m)),
+      control = list(maxit = most_iterations, factr = 5e8, parscale = units)
+    )
+  }
+  seen <- c(ends, lapply(looks, mixture_of, m))
+  taken <- pmin(seq_along(looks) * look_every, steps)
+  path <- data.frame(
+    step = c(names(ends), format(taken, trim = TRUE)),
+    objective = c(vapply(unname(ends), `[[`, 0, "objective"), heights)
+  )
+  stop_at <- if (is.null(out)) {
+    which.min(path$objective)
+  } else {
+    logs <- do.call(cbind, lapply(unname(seen), mixture_log, out))
+    path$heldout <- -colMeans(logs)
+    first_good(logs)
+  }
+  best <- seen[[stop_at]]
+  if (stop_at > length(ends)) best <- match(best)
+  path$objective[stop_at] <- best$objective
+  list(best = best, path = path,
+       steps = c(as.list(names(ends)), as.list(taken))[[stop_at]])
+}
+
+# As many iterations of BFGS as the plan says, from the start itself: list(best,
+# path, steps). No units and no tolerance: J as it is. A variance at the floor
+# does not count as one that moves.
+match_steps <- function(first, match, mean, plan) {
+  m <- length(first$weights)
+  begin <- free_parameters(first)
+  logs <- length(begin) - m + seq_len(m)
+  lowest <- pmin(log(plan$lowest), begin[logs])
+  evaluate <- free_matcher(mean, m)
+  raise <- \(u) replace(u, logs, pmax(u[logs], lowest))
+  at <- keep_last(\(u) {
+    slope <- evaluate(raise(u))
+    slope[1L + logs[u[logs] < lowest]] <- 0
+    slope
+  })
+  # BFGS takes the gradient once in an iteration, where that begins.
+  seen <- numeric()
+  end <- descend_all(begin, \(u) at(u)[1L], \(u) {
+    seen[length(seen) + 1L] <<- at(u)[1L]
+    at(u)[-1L]
+  }, method = "BFGS", control = list(maxit = plan$steps, reltol = 0))
+  best <- match(mixture_of(raise(end$par), m))
+  taken <- min(length(seen), plan$steps)
+  shown <- unique(c(seq_len(taken %/% look_every) * look_every, taken))
+  list(best = best, steps = taken, path = data.frame(
+    step = c("start", format(shown, trim = TRUE)),
+    objective = c(first$objective, seen[setdiff(shown, taken)], best$objective)
+  ))
+}
+
+# For an RBF kernel the units in which each free parameter alone moves the
+# embedding of the mixture by the root of `distance2`, from the squared norms of
+# its derivatives.
+embedding_units <- function(q, kernel, distance2) {
+  along <- drop(q$gram %*% q$weights)
+  height <- q$weights^2 * diag(q$gram)
+  theta2 <- rep_len(kernel$bandwidth, ncol(q$means))^2
+  rate <- 1 / outer(2 * q$variances, theta2, `+`)
+  # A derivative of nearly 0 must not make a step of any size.
+  unit <- \(norms2) {
+    norms2 <- pmax(norms2, 1e-6 * max(norms2))
+    ifelse(norms2 > 0, sqrt(distance2 / norms2), 1)
+  }
+  c(unit(height - q$weights^2 * (2 * along - sum(q$weights * along))),
+    unit(height * rate),
+    unit(height * q$variances^2 *
+           (rowSums(rate)^2 + 2 * rowSums(rate^2)) / 4))
+}
+
+# The first column, each a look at the same points held out, that is not worse
+# than the first of all and within a standard error of the best (that of the
+# differences point by point; rounding is no difference): the largest of many
+# noisy means is no better guide than the earliest that is as good.
+first_good <- function(logs) {
+  means <- colMeans(logs)
+  best <- which.max(means)
+  if (!is.finite(means[best])) {
+    return(1L)
+  }
+  behind <- logs[, best] - logs
+  error <- apply(behind, 2L, stats::sd) / sqrt(nrow(logs))
+  error[!is.finite(error)] <- 0
+  slack <- 1e-10 * max(1, abs(means[best]))
+  which(means >= means[1L] & colMeans(behind) <= error + slack)[1L]
+}
+
+# --- The number of components ------------------------------------------------
+
+widenings <- c(1, 1.25, 1.5)
+steps_to_weights <- c(0, 0.5, 1)
+most_starts_tried <- 10L
+sizes_without_gain <- 3L
+least_looks <- 300
+
+# 1, 2, 3, 4, 6, 8, 12, ... up to n/5
+candidate_sizes <- function(n) {
+  powers <- 2^(1:30)
+  sizes <- sort(c(1, powers, 1.5 * powers))
+  as.integer(sizes[sizes <= max(1, n / 5)])
+}
+
+# The plan with the number of components, how much wider than their clusters
+# they are, and how far the weights go from the shares of the clusters to the
+# best ones: by the mean log density of points that are held out, each once.
+# The first two are chosen with the shares, a size after the other until
+# several in a row have brought no gain.
+choose_size <- function(sample, plan, share) {
+  estimator <- estimator_of(plan$estimator)
+  splits <- unlist(lapply(seq_len(ceiling(least_looks / sample$n)), \(time) {
+    of <- make_folds(sample$n, max(2L, round(1 / share)), "drawn")
+    lapply(split(seq_len(sample$n), of), hold_out, sample = sample)
+  }), recursive = FALSE)
+  distinct <- min(vapply(splits, \(split) nrow(unique(split$kept$x)), 1L))
+  tried <- NULL
+  since <- 0L
+  first <- plan
+  first$nstart <- min(plan$nstart, most_starts_tried)
+  for (m in plan$sizes[plan$sizes <= max(1L, distinct)]) {
+    first$m <- m
+    starts <- lapply(splits, \(split) {
+      cluster_start(split$kept$x, first, " that are not held out")
+    })
+    value <- held_out_density(splits, lapply(starts, \(start) {
+      lapply(plan$widenings, widen_mixture, q = start)
+    }))
+    better <- is.null(tried) || max(value) > max(tried$log_density)
+    if (better) best_starts <- starts
+    since <- if (better) 0L else since + 1L
+    tried <- rbind(tried, data.frame(m = m, widen = plan$widenings, toward = 0,
+                                     log_density = value))
+    if (since == sizes_without_gain && plan$stop_early) break
+  }
+  chosen <- which.max(tried$log_density)
+  plan$m <- tried$m[chosen]
+  plan$widen <- tried$widen[chosen]
+  if (plan$weigh && plan$m > 1L) {
+    value <- held_out_density(splits, Map(\(split, start) {
+      match <- matcher(estimate_kept(split$kept, estimator))
+      from <- match(widen_mixture(start, plan$widen))
+      check_match(from)
+      lapply(steps_to_weights, move_weights, from = from,
+             to = match_weights(from, match))
+    }, splits, best_starts))
+    tried <- rbind(tried, data.frame(
+      m = plan$m, widen = plan$widen, toward = steps_to_weights,
+      log_density = value
+    )[-1L, ])
+    rownames(tried) <- NULL
+    chosen <- which.max(tried$log_density)
+    plan$toward <- tried$toward[chosen]
+  }
+  tried$chosen <- seq_len(nrow(tried)) == chosen
+  plan$tried <- tried
+  plan
+}
+
+# Over all points held out, for each of the mixtures that there are of a split.
+held_out_density <- function(splits, mixtures) {
+  sums <- Map(\(split, candidates) {
+    vapply(candidates, \(q) sum(mixture_log(q, split$out)), 0)
+  }, splits, mixtures)
+  Reduce(`+`, sums) / sum(vapply(splits, \(split) nrow(split$out), 1L))
+}
+
+# --- Units ---------------------------------------------------------------
+
+# A mixture in the units of the user. Variances stay in those of the kernel: in
+# others, such components need not be round.
+user_mixture <- function(q, sample) {
+  q$means <- unscale_points(sample$kernel, q$means)
+  colnames(q$means) <- colnames(sample$x)
+  if (!is.null(q$covariances)) {
+    q$covariances <- map_covariances(
+      q$covariances, scaling_back(sample$kernel, ncol(q$means))
+    )
+  }
+  q[intersect(c("weights", "means", "variances", "covariances", "objective"),
+              names(q))]
+}
+
+# The d x d matrix that takes points of the kernel to those of the user.
+scaling_back <- function(kernel, d) {
+  scaling <- kernel$scaling
+  if (is.matrix(scaling$factor)) {
+    scaling$back
+  } else {
+    diag(if (is.null(scaling)) 1 else scaling$factor, d)
+  }
+}
+
+# The log of the volume of a unit of the user's in those of the kernel.
+log_jacobian <- function(kernel, d) {
+  -c(determinant(scaling_back(kernel, d))$modulus)
+}
+
+# --- Arguments ---------------------------------------------------------------
+
+# The share of the points that is held out; `open`: c(m, bandwidths, end), what
+# is to be decided.
+check_validate <- function(validate, open, estimator) {
+  if (!any(open)) {
+    return(0)
+  }
+  validate <- validate %||% 0.2
+  if (validate == 0 && any(open[c("m", "bandwidths")])) {
+    stop_input("'validate' must be positive to choose one of several 'm' or ",
+               "'bandwidths'")
+  }
+  if (validate > 0 && !is.null(estimator$sample$weights)) {
+    stop_input("'validate' must be 0, and 'm' a number, where 'estimator' is ",
+               "a fit with weights of its own")
+  }
+  validate
+}
+
+# The numbers of components to choose from; one if there is nothing to choose.
+# m: NULL where it was not given.
+read_sizes <- function(m, start, sample) {
+  if (!is.null(start)) {
+    count <- length(start$weights)
+    if (!is.null(m) && !(is.numeric(m) && length(m) == 1L && m %in% count)) {
+      stop_input("'m' must be the number of components of 'start', ", count,
+                 ", not ", describe(m))
+    }
+    return(count)
+  }
+  if (!is.null(sample$sketch) && !is_number(m)) {
+    stop_input("'m' must be a whole number for a sketch: a choice of several ",
+               "takes rows to be held out")
+  }
+  if (is.null(m) || identical(m, "validate")) {
+    return(candidate_sizes(sample$n))
+  }
+  if (!is.numeric(m) || !length(m)) {
+    stop_input("'m' must be \"validate\" or a whole number (several to choose ",
+               "from), not ", describe(m))
+  }
+  sort(unique(vapply(m, take, 1L, count(), "m")))
+}
+
+# What components look like: as asked, like those of the start, or what suits
+# the units.
+read_shape <- function(shape, start, sample) {
+  can <- if (!is.null(start$covariances)) {
+    c("full", "common")
+  } else if (!is.null(start)) {
+    "isotropic"
+  } else if (is_scaled(sample$kernel) &&
+               !covariance_spans(sample_raw(sample))) {
+    c("isotropic", "full", "common")
+  } else {
+    c("full", "common", "isotropic")
+  }
+  if (is.null(shape)) can[1L] else take(shape, choice(can))
+}
+
+covariance_spans <- function(x) {
+  scaling <- tryCatch(new_scaling(x, "whiten", "x"),
+                      kernmean_error_input = \(e) NULL)
+  !is.null(scaling) && scaling$rank == ncol(x)
+}
+
+# The points with their kernel; a fit in place of an estimator brings its own.
+density_sample <- function(asked) {
+  x <- asked$x
+  mean <- asked$estimator
+  fitted <- inherits(mean, "kme")
+  if (is_sum(asked$kernel)) check_closed_form(asked$kernel, sums = FALSE)
+  sample <- if (inherits(x, "kme_sketch")) {
+    sample_support(as_sample(x))
+  } else if (fitted && !brings_kernel(x)) {
+    fit_sample(check_data(x), mean$kernel,
+               if (!is_scaled(mean$kernel)) FALSE)
+  } else {
+    scale <- asked$scale
+    scale <- scale %||% default_scale(x, asked$kernel)
+    bandwidths <- asked$bandwidths
+    read_sample(x, asked$kernel, default = if (is.numeric(bandwidths)) {
+      kernel_rbf(bandwidths[1L])
+    }, scale = scale)
+  }
+  sample_points(sample, "'x' must hold points, not a matrix of kernel values")
+  if (fitted && !same_sample(mean$sample, sample)) {
+    stop_input("'estimator' must be a fit of kme() to 'x'")
+  }
+  check_density_kernel(sample, estimator_of(mean), !is.null(asked$bandwidths))
+  sample
+}
+
+# The units where nothing was said of them: whitened, where that can be.
+default_scale <- function(x, kernel) {
+  if (brings_kernel(x) || is_scaled(kernel)) {
+    return(NULL)
+  }
+  if (is.numeric(kernel$bandwidth) && length(kernel$bandwidth) > 1L) {
+    return(FALSE)
+  }
+  x <- check_data(x)
+  check_spread(x)
+  if (covariance_spans(x)) {
+    return("whiten")
+  }
+  warn_kernmean(
+    "the ", count_of(nrow(x), "point"), " in ", count_of(ncol(x), "column"),
+    " of 'x' do not vary in every direction, or hardly outnumber the columns: ",
+    "scale = TRUE and shape = \"isotropic\" are the defaults here",
+    kind = "whiten"
+  )
+  TRUE
+}
+
+# The factors of a bandwidth to choose from, first the one to be taken where all
+# are as good.
+density_factors <- 2^c(0, -0.5, 0.5, -1, 1, -1.5, -2)
+
+# The mean variance of the columns.
+check_spread <- function(x) {
+  n <- nrow(x)
+  spread <- if (n > 1L) mean(scale(x, scale = FALSE)^2) * n / (n - 1) else 0
+  if (spread == 0 && all(x == rep(x[1L, ], each = n))) {
+    stop_input("'x' must have at least two distinct points")
+  }
+  # Squares and inverses must be numbers too.
+  if (!(spread > 1e-140 && spread < 1e140)) {
+    stop_kernmean("numeric", "variances over- or underflow; rescale the ",
+                  "columns of 'x'")
+  }
+  spread
+}
+
+# The user's start in the units of the kernel; NULL for clusters.
+check_start <- function(start, sample) {
+  if (!is.list(start)) {
+    return(NULL)
+  }
+  if ("means" %in% names(start)) {
+    start$means <- check_newdata(start$means, sample_raw(sample), "start$means")
+  }
+  spread <- intersect(c("variances", "covariances"), names(start))
+  q <- check_mixture(start, ncol(sample$x), "start",
+                     c(spread, "variances or covariances")[1L])
+  for (part in if (!is.null(q$covariances)) components_of(q)) {
+    tryCatch(chol(part$cov), error = \(e) {
+      stop_input("'start$covariances' must be positive definite")
+    })
+  }
+  scale_mixture(sample$kernel, q)
+}
+
+# What can be matched: weights on points that vary in every direction, with a
+# kernel that has closed forms.
+check_density_kernel <- function(sample, estimator, searched) {
+  if (!is.null(estimator$target)) {
+    stop_input("'estimator' must have no target: a mixture is matched to ",
+               "weights on the points")
+  }
+  kernel <- sample$kernel
+  rank <- kernel$scaling$rank
+  if (!is.null(rank) && rank < ncol(sample$x)) {
+    stop_input("'scale' must not be \"whiten\" for a density of points that ",
+               "vary in ", rank, " of ", count_of(ncol(sample$x), "direction"),
+               " only; take scale = TRUE")
+  }
+  check_closed_form(kernel, sums = FALSE)
+  if (searched && !(is_rbf(kernel) && length(kernel$bandwidth) == 1L)) {
+    stop_input("'kernel' must be an RBF kernel with one bandwidth when ",
+               "'bandwidths' is given, not the ", format_kernel(kernel))
+  }
+  # A stack of its own choice has what the kernel allows.
+  noisy <- vapply(c(list(estimator), estimator$candidates), has_trait, NA,
+                  "poly")
+  if (!is_rbf(kernel) &&
+        (any(noisy) || !allows_sample(estimator, sample))) {
+    stop_input("'kernel' must be an RBF kernel for the density by estimator ",
+               "\"", estimator$name, "\", which has noise, not the ",
+               format_kernel(kernel))
+  }
+}
+
+# The log density at the rows of z of a mixture with variances (m), or with
+# covariances (d x d x m): one component after the other, its terms relative to
+# the largest so far.
+mixture_log <- function(q, z) {
+  if (is.null(q$covariances)) {
+    return(.Call(C_r_log_density, z, q$weights, unname(q$means), q$variances))
+  }
+  top <- rep(-.Machine$double.xmax, nrow(z))
+  sum <- numeric(nrow(z))
+  for (part in components_of(q)[q$weights > 0]) {
+    value <- log(part$weight) + component_log(part, z)
+    higher <- pmax(top, value)
+    sum <- sum * exp(top - higher) + exp(value - higher)
+    top <- higher
+  }
+  top + log(sum)
+}
+
+# The log density of one component.
+component_log <- function(part, z) {
+  root <- chol(part$cov)
+  apart <- backsolve(root, t(unname(z)) - part$mean, transpose = TRUE)
+  -ncol(z) / 2 * log(2 * pi) - sum(log(diag(root))) - colSums(apart^2) / 2
+}

@@ -1,0 +1,300 @@
+# Smoothing about the mean: with m the mean of the points, z_i = x_i - m and S a
+# shrunken covariance, the point x_i is replaced by the normal distribution
+# N(m + sqrt(1 - h) z_i, hS), which leaves the mean as it is and the covariance
+# nearly so, and the estimate is c times the mean of the embeddings of these.
+# For RBF kernels.
+
+#' @rdname estimators
+#' @export
+est_smooth <- function(h = NULL, c = NULL, folds = NULL, ...,
+                       guard = TRUE) {
+  check_dots(...)
+  share <- maybe(number(0, 1))
+  with_guard(new_estimator(
+    "smooth", "smoothing", "smoothed about the mean",
+    arguments = list(
+      h = take(h, share), c = take(c, share),
+      folds = check_smooth_folds(folds),
+      select = if (is.null(h) || is.null(c)) "loocv"
+    ), traits = "noisy"
+  ), guard)
+}
+register_estimator(
+  "smooth", est_smooth, aliases = "smoothing",
+  candidates = \(sample) {
+    if (takes_noise(sample, FALSE)) {
+      h <- c(0.15, 0.4, 0.8)
+      stats::setNames(lapply(h, est_smooth, c = 1), paste("smoothing", h))
+    }
+  }
+)
+
+# --- Folds -----------------------------------------------------------------
+
+# Fewer than three leave no two training sets with points in common.
+check_smooth_folds <- function(folds) {
+  if (identical(folds, Inf)) folds else take(folds, maybe(count(3L)))
+}
+
+# The fold that each of n points is left out with.
+fold_codes <- function(n, folds) {
+  make_folds(n, folds %||% if (n <= 60L) n else 20L, "turns")
+}
+
+# --- The covariance ----------------------------------------------------------
+
+# list(mean, covariance: S, d x d) of points for bandwidths theta: the shrinkage
+# of Ledoit and Wolf (2004) towards a multiple of the identity, in units of the
+# bandwidths; constant columns have none and do not count.
+smooth_moments <- function(x, theta) {
+  x <- unname(x)
+  n <- nrow(x)
+  theta <- rep_len(theta, ncol(x))
+  mean <- colMeans(x)
+  z <- check_result((x - rep(mean, each = n)) / rep(theta, each = n),
+                    "a distance from the mean")
+  varying <- which(!is_constant(x))
+  covariance <- matrix(0, ncol(x), ncol(x))
+  if (length(varying)) {
+    z <- take_columns(z, varying)
+    # Fourth powers must be numbers.
+    unit <- power_below(max(abs(z)))
+    covariance[varying, varying] <- unit^2 * shrunken_covariance(z / unit) *
+      outer(theta[varying], theta[varying])
+  }
+  list(mean = mean,
+       covariance = check_result(covariance, "the covariance of the columns"))
+}
+
+# (b2/delta2) t I + (1 - b2/delta2) S^ for centered rows z.
+shrunken_covariance <- function(z) {
+  n <- nrow(z)
+  plain <- cross(z) / n
+  level <- mean(diag(plain))
+  target <- diag(level, ncol(z))
+  apart <- sum((plain - target)^2)
+  noise <- (sum(rowSums(z^2)^2) - n * sum(plain^2)) / n^2
+  share <- if (apart > 0) min(1, max(0, noise) / apart) else 0
+  share * target + (1 - share) * plain
+}
+
+# --- Selection ---------------------------------------------------------------
+
+smooth_grid <- c(0, 0.01, 0.03, 0.07, 0.13, seq(0.2, 1, by = 0.1))
+
+# list(h, c, score: data frame of h, score and c, minimum, reference, folds),
+# with h and c those of the estimator where it has them. The score is varrho - 2
+# c A + c^2 B, A the mean over the points of the estimate without their fold, B
+# its squared norm.
+choose_smooth <- function(estimator, sample) {
+  amounts <- estimator[c("h", "c")]
+  if (is.null(estimator$select)) {
+    return(amounts)
+  }
+  n <- sample$n
+  fold <- fold_codes(n, estimator$folds)
+  grid <- if (is.null(amounts$h)) smooth_grid else unique(c(0, amounts$h))
+  left_out <- check_result(smooth_folds(sample, fold, grid),
+                        "the score of smoothing")
+  at <- rowMeans(left_out$at)
+  norms <- drop(left_out$norms %*% tabulate(fold)) / n
+  share <- if (is.null(amounts$c)) pmin(1, pmax(0, at / norms)) else
+    rep(amounts$c, length(grid))
+  reference <- 1 - 2 * at[1L] + norms[1L]
+  # Where a bandwidth is so small that squared norms are 0 there is no share.
+  asked <- if (is.null(amounts$h)) TRUE else grid == amounts$h
+  kept <- which(asked & is.finite(share) & norms >= .Machine$double.xmin)
+  curve <- data.frame(h = grid, score = 1 - 2 * share * at + share^2 * norms,
+                      c = share)[kept, ]
+  rownames(curve) <- NULL
+  # Without smoothing they are not: h was given.
+  if (!length(kept)) {
+    warn_kernmean("'h' = ", format_number(amounts$h), " spreads the points so ",
+                  "far beyond the bandwidth that the estimate is 0 to ",
+                  "rounding; the KME is taken instead", kind = "smooth")
+    curve <- data.frame(h = 0, score = reference, c = 1)
+  }
+  best <- which.min(curve$score)
+  list(h = curve$h[best], c = curve$c[best],
+       score = if (nrow(curve) > 1L) curve, minimum = curve$score[best],
+       reference = reference, folds = max(fold))
+}
+
+# What the estimates without each fold are, for values of h and c = 1: list(at:
+# h x n, their values at the points left out; norms: their squared norms, h x
+# folds, or with `pairs` their inner products, h x h x folds; cross: their
+# products with embeddings of weights, n x q x folds: h x q x folds).
+smooth_folds <- function(sample, fold, grid, weights = NULL, pairs = FALSE) {
+  x <- unname(sample$x)
+  theta <- rep_len(sample$kernel$bandwidth, ncol(x))
+  points <- smooth_coordinates(x, theta, fold)
+  .Call(C_r_smooth_folds, points$x, fold, points$lost, points$unseen,
+        as.double(grid), weights, pairs)
+}
+
+# The points in units of the bandwidths and, where there are more columns than
+# points, in axes of their span: list(x, lost: for each column 0, or the fold
+# without which it is constant; unseen: directions in which no point lies, those
+# that are never lost and then those lost with each fold).
+smooth_coordinates <- function(x, theta, fold) {
+  varying <- !is_constant(x)
+  # Equal points are a column of zeros.
+  if (!any(varying)) varying[1L] <- TRUE
+  x <- take_columns(x, varying)
+  n <- nrow(x)
+  x <- (x - rep(colMeans(x), each = n)) / rep(theta[varying], each = n)
+  lost <- integer(ncol(x))
+  for (f in seq_len(max(fold))) {
+    lost[is_constant(take_rows(x, fold != f))] <- f
+  }
+  unseen <- integer(max(fold) + 1L)
+  if (ncol(x) <= n) {
+    return(list(x = x, lost = lost, unseen = unseen))
+  }
+  # What is lost with a fold is turned by itself: 0 but for the fold's points.
+  parts <- lapply(sort(unique(lost)), \(f) {
+    columns <- take_columns(x, lost == f)
+    rows <- if (f == 0L) seq_len(n) else which(fold == f)
+    if (f > 0L) columns <- columns - rep(columns[which(fold != f)[1L], ],
+                                         each = n)
+    turned <- matrix(0, n, min(ncol(columns), length(rows)))
+    turned[rows, ] <- span_axes(take_rows(columns, rows))
+    unseen[f + 1L] <<- ncol(columns) - ncol(turned)
+    list(x = turned, lost = rep(f, ncol(turned)))
+  })
+  list(x = do.call(cbind, lapply(parts, `[[`, "x")),
+       lost = unlist(lapply(parts, `[[`, "lost")), unseen = unseen)
+}
+
+# The rows in axes of their span.
+span_axes <- function(x) {
+  if (ncol(x) <= nrow(x)) {
+    return(x)
+  }
+  s <- svd(x, nv = 0L)
+  s$u * rep(s$d, each = nrow(x))
+}
+
+# --- The estimate ------------------------------------------------------------
+
+# The points about their mean m, at sqrt(1 - h) of their distance to it, with
+# noise hS. At h = 1 all are m.
+smooth_part <- function(sample, h, c, moments) {
+  n <- sample$n
+  plain <- list(sample = sample, noise = NULL, weights = rep(c / n, n))
+  if (h == 0 || all(moments$covariance == 0)) {
+    return(plain)
+  }
+  m <- moments$mean
+  points <- if (h == 1) matrix(m, 1L) else
+    sqrt(1 - h) * unname(sample$x) + rep((1 - sqrt(1 - h)) * m, each = n)
+  list(sample = points_sample(points, sample$kernel),
+       noise = h * moments$covariance,
+       weights = rep(c / nrow(points), nrow(points)))
+}
+
+est_parts.est_smooth <- function(estimator, sample) {
+  check_noisy(estimator, sample)
+  moments <- smooth_moments(sample$x, sample$kernel$bandwidth)
+  list(smooth_part(sample, estimator$h, estimator$c, moments))
+}
+
+est_fit.est_smooth <- function(estimator, sample) {
+  check_shrinkable(estimator, sample,
+                   if (is.null(estimator$select)) 1L else 2L)
+  check_noisy(estimator, sample)
+  d <- ncol(sample$x)
+  check_memory(d, d, "use fewer columns", copies = 5,
+               what = "a covariance of the columns")
+  chosen <- choose_smooth(estimator, sample)
+  moments <- smooth_moments(sample$x, sample$kernel$bandwidth)
+  part <- smooth_part(sample, chosen$h, chosen$c, moments)
+  columns <- colnames(sample$x)
+  dimnames(moments$covariance) <- if (!is.null(columns)) list(columns, columns)
+  plain <- sample_moments(sample)
+  c(list(
+    weights = rep(chosen$c / sample$n, sample$n), lambda = 0,
+    parts = list(part),
+    fitted = part_at(part, sample$kernel, own_points(sample)),
+    norm2 = max(0, norm2_part(part, sample$kernel)), rho = plain$rho,
+    varrho = plain$varrho, select = estimator$select,
+    covariance = moments$covariance, border = FALSE
+  ), chosen)
+}
+
+est_choose.est_smooth <- function(estimator, sample) {
+  check_noisy(estimator, sample)
+  chosen <- choose_smooth(estimator, sample)
+  list(estimator = est_smooth(chosen$h, chosen$c), chosen = chosen[c("h", "c")])
+}
+
+# --- In tests ----------------------------------------------------------------
+
+# h and c are chosen once, the mean and the covariance are those of each group.
+est_settle.est_smooth <- function(estimator, sample, where) {
+  check_noisy(estimator, sample)
+  c(est_choose(estimator, sort_points(sample)), list(height = 1))
+}
+
+most_smooth_in_tests <- 0.9
+
+# A variable of its own has one mean and one covariance for all permutations, so
+# that smoothing makes it another kernel, that of the points m + sqrt(1 - h) z_i
+# with the noise hS on both sides. At h = 1 nothing would be left of them. A
+# factor c of all statistics says nothing.
+est_settle_variable.est_smooth <- function(estimator, sample, where) {
+  if (!takes_noise(sample, FALSE)) {
+    stop_input(where, " must be numeric columns with a plain kernel_rbf() ",
+               "for estimator \"smooth\" in a test of independence")
+  }
+  if (isTRUE(estimator$h > most_smooth_in_tests)) {
+    stop_input("'h' must be at most ", most_smooth_in_tests, " in a test of ",
+               "independence, not ", format_number(estimator$h), ": beyond, ",
+               "nothing is left of the points")
+  }
+  selected <- choose_smooth(estimator, sort_points(sample))
+  h <- min(selected$h, most_smooth_in_tests)
+  kernel <- sample$kernel
+  part <- smooth_part(sample, h, 1,
+                      smooth_moments(sample$x, kernel$bandwidth))
+  chosen <- list(h = h)
+  if (is.null(part$noise)) {
+    return(list(estimator = est_kme(), height = 1, chosen = chosen))
+  }
+  c(list(estimator = est_kme(), chosen = chosen),
+    noisy_sample(part$sample, part$noise))
+}
+
+# --- print -------------------------------------------------------------------
+
+est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
+                                 target = "the target") {
+  c(
+    paste0("h = ", format_number(fit$h, digits), ", c = ",
+           format_number(fit$c, digits), " (",
+           describe_rule(fit), ")"),
+    describe_score(fit, digits, plain)
+  )
+}
+
+estimator_words.est_smooth <- function(estimator) {
+  amounts <- unlist(unclass(estimator)[c("h", "c")])
+  paste(c("smoothing about the mean",
+          paste(names(amounts), "=", format_number(amounts), recycle0 = TRUE),
+          if (length(amounts) < 2L) paste("chosen", leaving_out(estimator))),
+        collapse = ", ")
+}
+
+# "by leaving points out"
+leaving_out <- function(estimator) {
+  paste0("by leaving points out", if (!is.null(estimator$folds)) {
+    if (estimator$folds == Inf) " one by one" else
+      paste(" in", estimator$folds, "folds")
+  })
+}
+
+# The points of the sample in an order that is theirs alone, however they come:
+# what is chosen from folds of it does not see which labels they have.
+sort_points <- function(sample) {
+  sample_take(without_gram(sample), own_order(sample))
+}

@@ -1,0 +1,216 @@
+# Gaussian mixtures and their embeddings in closed form.
+
+# list(weights: C, means: C x d, covariances: d x d x C, or variances: C)
+check_mixture <- function(mixture, d, name, spread = "covariances") {
+  fields <- c("weights", "means", spread)
+  if (!is.list(mixture) || !all(fields %in% names(mixture))) {
+    stop_input("'", name, "' must be a list with the names weights, means and ",
+               spread, ", not ", describe(mixture))
+  }
+  field <- paste0(name, "$", fields)
+  weights <- check_shares(mixture$weights, field[1L])
+  count <- length(weights)
+  means <- mixture$means
+  if (is.numeric(means) && is.null(dim(means)) && count == 1L) {
+    means <- t(means)
+  }
+  means <- check_data(means, field[2L])
+  if (nrow(means) != count || ncol(means) != d) {
+    stop_input("'", field[2L], "' must be ", count, " x ", d, ", not ",
+               nrow(means), " x ", ncol(means))
+  }
+  checked <- list(weights = weights, means = unname(means))
+  checked[[spread]] <- if (spread == "variances") {
+    take(mixture$variances, numbers(1e-140, 1e140, open = TRUE, count = count),
+         field[3L])
+  } else {
+    check_covariances(mixture$covariances, d, count, field[3L])
+  }
+  checked
+}
+
+# The weights of a mixture.
+check_shares <- function(weights, name) {
+  if (!is.numeric(weights) || length(weights) < 1L || anyNA(weights) ||
+        any(weights < 0) || abs(sum(weights) - 1) > 1e-8) {
+    stop_input("'", name, "' must be non-negative and sum to 1")
+  }
+  as.double(weights)
+}
+
+check_covariances <- function(covariances, d, count, name) {
+  shape <- if (d == 1L && is.null(dim(covariances))) {
+    c(1L, 1L, length(covariances))
+  } else {
+    c(dim(covariances), if (length(dim(covariances)) == 2L) 1L)
+  }
+  if (!is.numeric(covariances) || !identical(shape, c(d, d, count))) {
+    stop_input("'", name, "' must be a ", d, " x ", d, " x ", count, " array")
+  }
+  check_finite(covariances, name)
+  covariances <- array(as.double(covariances), shape)
+  for (c in seq_len(count)) {
+    s <- matrix(covariances[, , c], d)
+    slack <- 1e-8 * max(abs(s))
+    if (max(abs(s - t(s))) > slack ||
+          min(eigen(s, symmetric = TRUE, only.values = TRUE)$values) <
+            -slack) {
+      stop_input("'", name, "' must be symmetric and positive semi-definite; ",
+                 "number ", c, " is not")
+    }
+  }
+  covariances
+}
+
+# Of a sum, if each of its parts has one and stands alone.
+has_closed_form <- function(kernel) {
+  all(vapply(kernel_parts(kernel), \(part) {
+    part$times > 0 && (is_rbf(part) || is_poly(part, 1:3))
+  }, NA))
+}
+
+check_closed_form <- function(kernel, sums = TRUE) {
+  if (!has_closed_form(kernel) || !sums && is_sum(kernel)) {
+    stop_input(
+      "the embedding of a Gaussian mixture is known for RBF kernels, ",
+      "polynomial kernels up to degree 3 and, but in a density, sums of them, ",
+      "not for the ", format_kernel(kernel)
+    )
+  }
+}
+
+# What a function of parts of a sum, and of mixtures in their columns, adds to.
+add_parts <- function(kernel, value) {
+  Reduce(`+`, lapply(kernel$parts, \(part) {
+    part$times * value(part, \(mixture) {
+      mixture$means <- take_columns(mixture$means, part$at)
+      mixture$covariances <-
+        mixture$covariances[part$at, part$at, , drop = FALSE]
+      mixture
+    })
+  }))
+}
+
+component <- function(mixture, c) {
+  d <- ncol(mixture$means)
+  list(weight = mixture$weights[c], mean = mixture$means[c, ],
+       cov = matrix(mixture$covariances[, , c], d, d))
+}
+
+components_of <- function(mixture) {
+  lapply(seq_along(mixture$weights), component, mixture = mixture)
+}
+
+# Is noise one covariance for each point?
+is_each <- function(noise) length(dim(noise)) == 3L
+
+# Noise, d variances or a covariance, as a matrix.
+noise_matrix <- function(noise) {
+  if (is.matrix(noise)) noise else diag(noise, length(noise))
+}
+
+# E k(z~_i, X) for X from the mixture and an independent z~_i from N(z_i,
+# noise), NULL for z_i itself. z: n x d.
+mixture_at <- function(mixture, kernel, z, noise = NULL) {
+  check_closed_form(kernel)
+  if (is_sum(kernel)) {
+    return(add_parts(kernel, \(part, seen) {
+      mixture_at(seen(mixture), part, take_columns(z, part$at))
+    }))
+  }
+  total <- 0
+  for (part in components_of(mixture)) {
+    total <- total + part$weight * component_at(part, kernel, z, noise)
+  }
+  total
+}
+
+# The same of one component; the noise may be a covariance for each point.
+component_at <- function(part, kernel, z, noise) {
+  if (is_each(noise)) {
+    return(vapply(seq_len(nrow(z)), \(i) {
+      component_at(part, kernel, take_rows(z, i),
+                   matrix(noise[, , i], ncol(z)))
+    }, 0, USE.NAMES = FALSE))
+  }
+  noise <- noise %||% numeric(ncol(z))
+  if (is_rbf(kernel)) {
+    return(gaussian_kernel(sweep(z, 2, part$mean),
+                           part$cov + noise_matrix(noise),
+                           kernel$bandwidth))
+  }
+  a <- drop(z %*% part$mean) + kernel$offset
+  v <- rowSums((z %*% part$cov) * z) + sum(noise * (part$mean^2 +
+                                                      diag(part$cov)))
+  w <- drop(z %*% (part$cov %*% (noise * part$mean)))
+  switch(kernel$degree, a, a^2 + v, a^3 + 3 * a * v + 6 * w)
+}
+
+# E k(X, Y) for independent X, Y from two mixtures.
+mixture_inner <- function(p, q, kernel) {
+  check_closed_form(kernel)
+  if (is_sum(kernel)) {
+    return(add_parts(kernel, \(part, seen) {
+      mixture_inner(seen(p), seen(q), part)
+    }))
+  }
+  gram <- gaussian_gram(components_of(p), components_of(q), kernel)
+  sum(p$weights * (gram %*% q$weights))
+}
+
+# The inner products of components, each list(mean, cov); b NULL: a itself.
+gaussian_gram <- function(a, b, kernel) {
+  pair_values(a, b, \(p, q) gaussian_inner(p, q, kernel))
+}
+
+# A symmetric function of each of one list and each of another: a matrix. b
+# NULL: of each two of one.
+pair_values <- function(a, b, f) {
+  symmetric <- is.null(b)
+  if (symmetric) b <- a
+  values <- matrix(0, length(a), length(b))
+  for (i in seq_along(a)) {
+    for (j in if (symmetric) seq_len(i) else seq_along(b)) {
+      values[i, j] <- f(a[[i]], b[[j]])
+      if (symmetric) values[j, i] <- values[i, j]
+    }
+  }
+  values
+}
+
+gaussian_inner <- function(p, q, kernel) {
+  if (is_rbf(kernel)) {
+    difference <- matrix(p$mean - q$mean, nrow = 1)
+    return(gaussian_kernel(difference, p$cov + q$cov, kernel$bandwidth))
+  }
+  m <- sum(p$mean * q$mean) + kernel$offset
+  s <- drop(p$mean %*% q$cov %*% p$mean) + drop(q$mean %*% p$cov %*% q$mean) +
+    sum(p$cov * q$cov)
+  z <- drop(p$mean %*% q$cov %*% p$cov %*% q$mean)
+  switch(kernel$degree, m, m^2 + s, m^3 + 3 * m * s + 6 * z)
+}
+
+# |Theta|^(1/2) |S + Theta|^(-1/2) exp(-u'(S + Theta)^(-1)u/2) for the rows u,
+# Theta = diag(theta^2).
+gaussian_kernel <- function(u, s, theta) {
+  theta <- rep_len(theta, ncol(u))
+  root <- tryCatch(chol(s + diag(theta^2, length(theta))), error = \(e) {
+    stop_input(
+      "the covariances of a mixture must be positive semi-definite to the ",
+      "rounding of a bandwidth as small as ", format_number(min(theta))
+    )
+  })
+  scaled <- backsolve(root, t(u), transpose = TRUE)
+  exp(sum(log(theta)) - sum(log(diag(root))) - colSums(scaled^2) / 2)
+}
+
+# n points of a mixture; roots: R with R'R = the covariance of each component.
+draw_mixture <- function(q, n, roots) {
+  which <- sample.int(length(q$weights), n, replace = TRUE, prob = q$weights)
+  noise <- matrix(stats::rnorm(as.double(n) * ncol(q$means)), n)
+  for (c in unique(which)) {
+    rows <- which == c
+    noise[rows, ] <- take_rows(noise, rows) %*% roots[[c]]
+  }
+  take_rows(q$means, which) + noise
+}

@@ -1,0 +1,531 @@
+#' Inner products and distances of kernel means
+#'
+#' The geometry of embeddings in the reproducing kernel Hilbert space: inner
+#' products, distances and, against a known Gaussian mixture, the exact risk.
+#'
+#' For \eqn{\tilde\mu_a = \sum_i \alpha_i k(x_i, \cdot)}{ mu_a = sum_i alpha_i
+#' k(x_i, .)} and \eqn{\tilde\mu_b = \sum_j \beta_j k(y_j, \cdot)}{mu_b = sum_j
+#' beta_j k(y_j, .)} the inner product is \eqn{\alpha'K_{xy}\beta}{alpha' K_xy
+#' beta}; the distance is \eqn{\|\tilde\mu_a - \tilde\mu_b\|}{|mu_a - mu_b|}.
+#' Parts of a target or of a stack enter in the same way, and the noise of
+#' marginalized and smoothed estimates (`"mkme"`, `"mmkme"`) in closed form,
+#' independent in a and b.
+#'
+#' With \eqn{\mu_P}{mu_P} the embedding of \eqn{P = \sum_c \pi_c N(m_c,
+#' S_c)}{P = sum_c pi_c N(m_c, S_c)},
+#' `kme_risk()` returns the squared error \eqn{\|\tilde\mu - \mu_P\|^2 =
+#' \|\tilde\mu\|^2 - 2\langle\tilde\mu, \mu_P\rangle + \|\mu_P\|^2}{|mu -
+#' mu_P|^2} from closed forms: for RBF kernels, linear and polynomial ones
+#' up to degree 3.
+#'
+#' @param a,b,fit Objects returned by [kme()], with the same kernel (the same
+#'   bandwidth included). Fits on a matrix of kernel values ([as_gram()]) can be
+#'   combined if they share that `gram`. Without `b`, `a` is a plain list of
+#'   such fits.
+#' @param ... Must be empty.
+#' @param mixture A Gaussian mixture, `list(weights, means, covariances)`:
+#'   `weights` C non-negative numbers that sum to 1, `means` a C by d matrix,
+#'   `covariances` a d by d by C array (a vector of C variances if d = 1, a d by
+#'   d matrix if C = 1).
+#' @return One number: the inner product; the distance; the squared distance to
+#'   the embedding of the mixture. For a list of fits, the symmetric matrix of
+#'   the inner products or distances of all pairs, with the names of the list;
+#'   [stats::as.dist()] takes that of distances. Their squares are the `pairs`
+#'   of a biased [mmd_test()] with the same kernel.
+#' @details Time O(nmd), memory O(n + m). For a list of samples of N points in
+#'   all, O(N^2 d/2) time; a sample that several fits are on (or their target)
+#'   is gone through once for all of them. Distances are made of differences of
+#'   weights where fits share points, so that close ones do not lose their
+#'   digits.
+#' @references Muandet et al. (2014), section 4.1.
+#' @seealso [glossary]; [kme()]; [mmd_test()]; [confint.kme()].
+#' @examples
+#' set.seed(1)
+#' k <- kernel_rbf(1)
+#' a <- kme(rnorm(50), k)
+#' b <- kme(rnorm(50, 1), k)
+#' kme_distance(a, b)
+#'
+#' # Which of several samples are alike?
+#' weight <- split(chickwts$weight, chickwts$feed)
+#' k <- kme(chickwts$weight)$kernel
+#' apart <- kme_distance(lapply(weight, kme, kernel = k))
+#' round(apart, 2)
+#' plot(hclust(as.dist(apart)), xlab = "feed", sub = "")
+#'
+#' normal <- list(weights = 1, means = matrix(0), covariances = 1)
+#' shrunk <- update(a, estimator = "fkmse")
+#' c(kme = kme_risk(a, normal), fkmse = kme_risk(shrunk, normal))
+#' @export
+kme_inner <- function(a, b, ...) {
+  check_given(a)
+  only_two(...)
+  if (missing(b) && is_plain_list(a)) {
+    return(fit_pairs(a, inner_pairs))
+  }
+  check_pair(a, b)
+  inner_parts(embedding_parts(a), embedding_parts(b), a$kernel)
+}
+
+#' @rdname kme_inner
+#' @export
+kme_distance <- function(a, b, ...) {
+  check_given(a)
+  only_two(...)
+  if (missing(b) && is_plain_list(a)) {
+    return(distances_of(a, fit_pairs(a, distance2_pairs)))
+  }
+  check_pair(a, b)
+  parts <- c(embedding_parts(a), embedding_parts(b, -1))
+  distances_of(list(a, b), norm2_parts(parts, a$kernel))
+}
+
+# Only the kernel that is a function may be none.
+distances_of <- function(fits, distance2) {
+  sqrt(squares(distance2, if (is_function_kernel(fits[[1L]]$kernel)) {
+    max(vapply(fits, \(fit) fit$varrho * fit$n * sum(fit$weights^2), 1))
+  } else Inf, "distance of two means"))
+}
+
+#' @rdname kme_inner
+#' @export
+kme_risk <- function(fit, mixture) {
+  check_given(fit)
+  check_given(mixture)
+  take(fit, a_fit)
+  x <- sample_points(fit$sample, "'fit' must be fitted on points, not on a ",
+                     "matrix of values")
+  mixture <- scale_mixture(fit$kernel,
+                           check_mixture(mixture, ncol(x), "mixture"))
+  check_closed_form(fit$kernel)
+  parts <- c(embedding_parts(fit), list(list(mixture = mixture, weights = -1)))
+  max(0, norm2_parts(parts, fit$kernel))
+}
+
+a_fit <- is_a("kme", "a fit of kme()")
+only_two <- function(...) {
+  if (...length()) {
+    stop_input("two fits of kme() must be given and nothing else, as in ",
+               "kme_distance(kme(x, kernel), kme(y, kernel))")
+  }
+}
+
+check_pair <- function(a, b) {
+  take(a, a_fit)
+  if (missing(b)) {
+    stop_input("'b' must be given, or 'a' must be a list of fits of kme()")
+  }
+  take(b, a_fit)
+  check_same_space(a$sample, b$sample, "'a'", "'b'")
+}
+
+# Of fits in the space of one kernel, called by their place in the list.
+fit_pairs <- function(fits, pairs) {
+  if (!length(fits)) {
+    stop_input("'a' must be a fit of kme(), or a list of such fits, not ",
+               describe(fits))
+  }
+  labels <- vapply(seq_along(fits), element_label, "", names = names(fits),
+                   name = "a")
+  for (i in seq_along(fits)) take(fits[[i]], a_fit, labels[i])
+  # Columns without names go with any: all are compared with the first that has
+  # some, if one has.
+  named <- vapply(fits, \(fit) !is.null(colnames(fit$sample$x)), NA)
+  first <- c(which(named), 1L)[1L]
+  for (i in seq_along(fits)[-first]) {
+    check_same_space(fits[[first]]$sample, fits[[i]]$sample,
+                     quoted(labels[first]), quoted(labels[i]))
+  }
+  pairs(lapply(fits, embedding_parts), fits[[1L]]$kernel)
+}
+
+# --- An embedding as a list of parts ---------------------------------------
+# A part is list(sample, noise, weights): sum_i weights_i E k(x~_i, .), x~_i
+# from N(x_i, noise), noise NULL for none, d variances or, for RBF kernels, a
+# covariance matrix or one for each point, d x d x n; or list(mixture, weights):
+# weights times the embedding of a Gaussian mixture. The field `parts` of a fit
+# is what it has in place of its weights on its sample.
+
+embedding_parts <- function(object, times = 1) {
+  parts <- object$parts %||%
+    list(list(sample = object$sample, noise = effective_noise(object),
+              weights = object$weights))
+  c(scale_parts(parts, times),
+    target_parts(object$estimator$target, object$kernel, times * object$share))
+}
+
+scale_parts <- function(parts, times) {
+  lapply(parts, \(part) {
+    part$weights <- times * part$weights
+    part
+  })
+}
+
+# A mixture is in the units of the user.
+target_parts <- function(target, kernel, times = 1) {
+  if (is.null(target)) {
+    NULL
+  } else if (inherits(target, "kme")) {
+    embedding_parts(target, times)
+  } else {
+    list(list(mixture = scale_mixture(kernel, target), weights = times))
+  }
+}
+
+# Do the weights of two parts stand for the same functions?
+same_part <- function(a, b) {
+  if (is.null(a$mixture) && is.null(b$mixture)) {
+    identical(a$noise, b$noise) && same_sample(a$sample, b$sample)
+  } else {
+    identical(a$mixture, b$mixture)
+  }
+}
+
+# The places of parts that are the same, in one vector each.
+equal_parts <- function(parts) {
+  first <- integer()
+  group <- integer(length(parts))
+  for (i in seq_along(parts)) {
+    at <- which(vapply(parts[first], same_part, NA, parts[[i]]))
+    if (!length(at)) {
+      first <- c(first, i)
+      at <- length(first)
+    }
+    group[i] <- at[1L]
+  }
+  unname(split(seq_along(parts), group))
+}
+
+weights_of <- function(parts) lapply(parts, `[[`, "weights")
+
+# Adds up the weights of parts that are the same, so that differences of nearby
+# embeddings are differences of weights and not of large norms.
+merge_parts <- function(parts) {
+  if (length(parts) == 1L) {
+    return(parts)
+  }
+  lapply(equal_parts(parts), \(i) {
+    part <- parts[[i[1L]]]
+    part$weights <- Reduce(`+`, weights_of(parts[i]))
+    part
+  })
+}
+
+norm2_parts <- function(parts, kernel) {
+  parts <- merge_parts(parts)
+  total <- 0
+  for (i in seq_along(parts)) {
+    total <- total + norm2_part(parts[[i]], kernel)
+    for (j in seq_len(i - 1L)) {
+      total <- total + 2 * inner_part(parts[[i]], parts[[j]], kernel)
+    }
+  }
+  total
+}
+
+inner_parts <- function(left, right, kernel) {
+  sum(pair_values(merge_parts(left), merge_parts(right), \(a, b) {
+    inner_part(a, b, kernel)
+  }))
+}
+
+norm2_part <- function(part, kernel) {
+  if (is.null(part$sample) || !knows_points(part$sample)) {
+    inner_part(part, part, kernel)
+  } else {
+    noisy_norm2(kernel, part$sample$x, part$weights, part$noise)
+  }
+}
+
+inner_part <- function(a, b, kernel) {
+  sum(a$weights * drop(value_on(a, b, kernel)))
+}
+
+# <mu_a, mu_b> of many embeddings, each a list of parts that are points; `rows`:
+# those in the rows, NULL for the same. In one walk for an RBF kernel.
+inner_matrix <- function(embeddings, kernel, rows = NULL) {
+  symmetric <- is.null(rows)
+  if (symmetric) rows <- embeddings
+  if (!is_rbf(kernel)) {
+    return(pair_values(rows, if (!symmetric) embeddings, \(a, b) {
+      inner_parts(a, b, kernel)
+    }))
+  }
+  columns <- flatten_parts(embeddings, kernel)
+  at <- if (symmetric) columns else flatten_parts(rows, kernel, columns$origin)
+  other <- if (!symmetric) columns
+  inner <- .Call(C_r_bag_noisy, at$x, at$sizes, at$weights, at$covariances,
+                 other$x, other$sizes, other$weights, other$covariances)
+  by_row <- rowsum(inner, at$of, reorder = FALSE)
+  unname(t(rowsum(t(by_row), columns$of, reorder = FALSE)))
+}
+
+# list(x: the points of all parts in units of the bandwidths, relative to
+# origin; sizes, weights, covariances: d x d x parts; of: whose parts they are).
+flatten_parts <- function(embeddings, kernel, origin = NULL) {
+  parts <- unlist(unname(embeddings), recursive = FALSE)
+  x <- bind_rows(lapply(parts, \(part) unname(part$sample$x)))
+  d <- ncol(x)
+  check_memory(d^2, length(parts), "use fewer columns or samples",
+               what = "the covariances of all samples")
+  origin <- origin %||% colMeans(x)
+  theta <- rep_len(kernel$bandwidth, d)
+  covariances <- array(0, c(d, d, length(parts)))
+  for (i in seq_along(parts)) {
+    noise <- parts[[i]]$noise
+    if (!is.null(noise)) {
+      covariances[, , i] <- noise_matrix(noise) / outer(theta, theta)
+    }
+  }
+  list(x = (x - rep(origin, each = nrow(x))) / rep(theta, each = nrow(x)),
+       sizes = vapply(parts, \(part) nrow(part$sample$x), 1L),
+       weights = unlist(weights_of(parts)),
+       covariances = covariances, origin = origin,
+       of = rep(seq_along(embeddings), lengths(embeddings)))
+}
+
+# --- All pairs of several embeddings ----------------------------------------
+
+# The parts of all embeddings, each kind once: lists as of embedding_parts()
+# with a column of weights for each embedding, and `used`, those that have the
+# part.
+shared_parts <- function(embeddings) {
+  merged <- lapply(unname(embeddings), merge_parts)
+  parts <- unlist(merged, recursive = FALSE)
+  of <- rep(seq_along(merged), lengths(merged))
+  lapply(equal_parts(parts), \(i) {
+    part <- parts[[i[1L]]]
+    part$weights <- do.call(cbind, weights_of(parts[i]))
+    part$used <- of[i]
+    part
+  })
+}
+
+# What the columns of a part are at the points of others, their noise included,
+# as a list: a row for each point; for a mixture one row, the inner products
+# with it. Many small samples are one fold.
+values_on <- function(ats, part, kernel) {
+  plain <- \(part) is.null(part$mixture) && is.null(part$noise) &&
+    knows_points(part$sample)
+  if (!length(ats) || !plain(part) || !all(vapply(ats, plain, NA))) {
+    return(lapply(ats, value_on, part, kernel))
+  }
+  points <- lapply(ats, \(at) unname(at$sample$x))
+  from <- rep(seq_along(ats), vapply(points, nrow, 1L))
+  new <- new_points(bind_rows(points))
+  values <- sample_at(part$sample, new, part$weights)
+  lapply(unname(split(seq_along(from), from)),
+         \(i) take_rows(values, i))
+}
+
+value_on <- function(at, part, kernel) {
+  if (is.null(at$mixture)) {
+    return(values_at(part, kernel, own_points(at$sample), at$noise))
+  }
+  if (!is.null(part$mixture)) {
+    return(mixture_inner(at$mixture, part$mixture, kernel) * part$weights)
+  }
+  one <- list(mixture = at$mixture, weights = matrix(1))
+  crossprod(value_on(part, one, kernel), part$weights)
+}
+
+# The inner products of embeddings, each a list of parts: with W their weights
+# on one part and F what they are there by another, the two parts add W'F.
+inner_pairs <- function(embeddings, kernel) {
+  parts <- shared_parts(embeddings)
+  m <- length(embeddings)
+  names <- names(embeddings)
+  # A half, to be added to its transpose.
+  inner <- matrix(0, m, m, dimnames = if (!is.null(names)) list(names, names))
+  for (q in seq_along(parts)) {
+    part <- parts[[q]]
+    rest <- parts[-seq_len(q)]
+    values <- c(list(value_on(part, part, kernel) / 2),
+                values_on(rest, part, kernel))
+    for (p in seq_along(values)) {
+      at <- parts[[p + q - 1L]]
+      inner[at$used, part$used] <- inner[at$used, part$used] +
+        crossprod(at$weights, values[[p]])
+    }
+  }
+  inner + t(inner)
+}
+
+# Squared distances, by their inner products; where these leave few digits by
+# differences of weights.
+distance2_pairs <- function(embeddings, kernel) {
+  inner <- inner_pairs(embeddings, kernel)
+  size <- outer(diag(inner), diag(inner), `+`)
+  distance2 <- size - 2 * inner
+  close <- which(distance2 < 1e-5 * size & upper.tri(inner), arr.ind = TRUE)
+  for (k in seq_len(nrow(close))) {
+    i <- close[k, 1L]
+    j <- close[k, 2L]
+    distance2[i, j] <- distance2[j, i] <- norm2_parts(
+      c(embeddings[[i]], scale_parts(embeddings[[j]], -1)), kernel
+    )
+  }
+  distance2
+}
+
+# --- Values ------------------------------------------------------------------
+
+# The functions that a part is, one for each column of its weights, at new
+# points; with `noise` their means under N(z_i, noise).
+values_at <- function(part, kernel, new, noise = NULL) {
+  if (!is.null(part$mixture)) {
+    return(mixture_at(part$mixture, kernel, new$z, noise) %*%
+             as.matrix(part$weights))
+  }
+  if (is.null(noise) && is.null(part$noise)) {
+    return(sample_at(part$sample, new, part$weights))
+  }
+  values <- \(w) noisy_apply(kernel, new$z, part$sample$x, w, noise, part$noise)
+  w <- as.matrix(part$weights)
+  matrix(if (is_rbf(kernel)) values(w) else apply(w, 2L, values), new$m)
+}
+
+part_at <- function(part, kernel, new, noise = NULL) {
+  drop(values_at(part, kernel, new, noise))
+}
+
+parts_at <- function(parts, kernel, new) {
+  Reduce(`+`, lapply(parts, part_at, kernel = kernel, new = new))
+}
+
+# The weights of an embedding on the points of a sample where it is nothing but
+# a sum over these, else NULL.
+weights_on <- function(object, sample) {
+  parts <- merge_parts(embedding_parts(object))
+  part <- parts[[1L]]
+  if (length(parts) == 1L && is.null(part$mixture) && is.null(part$noise) &&
+        same_sample(part$sample, sample)) {
+    part$weights
+  }
+}
+
+# --- Noise -----------------------------------------------------------------
+
+# The noise as d variances or covariances, or NULL if the embedding does not
+# depend on it.
+effective_noise <- function(object) {
+  noise <- object$noise
+  if (is.null(noise) || is_linear(object$kernel) || all(noise == 0)) {
+    return(NULL)
+  }
+  noise <- unname(noise)
+  if (is.null(dim(noise))) rep_len(noise, ncol(object$sample$x)) else noise
+}
+
+# The noise of a difference; NULL is none.
+add_noise <- function(a, b) {
+  if (is.null(a) || is.null(b)) {
+    return(a %||% b)
+  }
+  if (is.matrix(a) == is.matrix(b)) a + b else noise_matrix(a) + noise_matrix(b)
+}
+
+# With noise (of one side, or the sum of both) an RBF kernel is `height` times
+# `kernel`, a wider one, of the points that turn() makes of points: itself where
+# the noise has variances, else whitened by the covariance of both, Theta +
+# noise. `origin`: what is near the points.
+noisy_kernel <- function(kernel, noise, origin) {
+  theta <- rep_len(kernel$bandwidth, length(origin))
+  kernel$rule <- NULL
+  if (!is.matrix(noise)) {
+    wide <- sqrt(theta^2 + noise)
+    kernel$bandwidth <- wide
+    return(list(kernel = kernel, height = prod(theta / wide), turn = identity))
+  }
+  root <- cholesky(noise / outer(theta, theta), 1)
+  if (is.null(root)) {
+    stop_kernmean("numeric", "the noise outweighs the bandwidth by more than ",
+                  "its rounding allows; take a larger bandwidth")
+  }
+  kernel$bandwidth <- 1
+  list(kernel = kernel, height = exp(-sum(log(diag(root)))),
+       turn = \(z) t(solve_lower(root, (t(unname(z)) - origin) / theta)))
+}
+
+# The points whose plain kernel values, times `height`, are those of the points
+# of a sample with noise on either side.
+noisy_sample <- function(sample, noise) {
+  x <- sample$x
+  wide <- noisy_kernel(sample$kernel, 2 * noise, colMeans(x))
+  list(sample = points_sample(wide$turn(x), wide$kernel), height = wide$height)
+}
+
+# sum_j weights_j E k(z~_i, x~_j) for independent z~_i from N(z_i, at_z) and
+# x~_j from N(x_j, at_x); NULL is no noise. Weights for an RBF kernel may be a
+# matrix, a column for each sum. With a covariance for each point a factor of
+# size d for each value, about a million at a time.
+noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
+  other <- if (identical(z, x)) NULL else x
+  if (is.null(at_z) && is.null(at_x)) {
+    return(fold_apply(kernel, z, other, weights))
+  }
+  if (is_each(at_z) || is_each(at_x)) {
+    columns <- by_point(x, at_x)
+    rows <- by_point(z, at_z)
+    size <- max(1, 2^20 %/% nrow(x))
+    return(drop(bind_rows(lapply(row_panels(seq_along(rows), size), \(i) {
+      inner_matrix(columns, kernel, rows[i]) %*% weights
+    }))))
+  }
+  if (is_rbf(kernel)) {
+    wide <- noisy_kernel(kernel, add_noise(at_z, at_x), colMeans(x))
+    return(wide$height * fold_apply(wide$kernel, wide$turn(z),
+                                    if (!is.null(other)) wide$turn(other),
+                                    weights))
+  }
+  fold_apply(kernel, z, other, weights) +
+    poly_noise(kernel, z, x, weights, at_z %||% numeric(ncol(z)),
+               at_x %||% numeric(ncol(x)))
+}
+
+# Points with noise, one embedding each.
+by_point <- function(x, noise) {
+  lapply(seq_len(nrow(x)), \(i) {
+    list(list(sample = list(x = take_rows(x, i)), weights = 1,
+              noise = if (is_each(noise)) matrix(noise[, , i], ncol(x)) else
+                noise))
+  })
+}
+
+# What the noise adds: with M = z'x + b, V = z'E_x z + x'E_z x + tr(E_z E_x),
+# degree 2: V; degree 3: 3 M V + 6 z'E_z E_x x.
+poly_noise <- function(kernel, z, x, weights, at_z, at_x) {
+  if (is_linear(kernel)) {
+    return(numeric(nrow(z)))
+  }
+  by_z <- drop(z^2 %*% at_x) + sum(at_z * at_x)
+  by_x <- weights * drop(x^2 %*% at_z)
+  if (kernel$degree == 2L) {
+    return(sum(weights) * by_z + sum(by_x))
+  }
+  mean <- drop(crossprod(x, weights))
+  moved <- drop(crossprod(x, by_x)) + 2 * at_z * at_x * mean
+  3 * by_z * (drop(z %*% mean) + kernel$offset * sum(weights)) +
+    3 * (drop(z %*% moved) + kernel$offset * sum(by_x))
+}
+
+# The squared norm of sum_i weights_i E k(x~_i, .)
+noisy_norm2 <- function(kernel, x, weights, noise) {
+  if (is.null(noise)) {
+    fold_quad(kernel, x, weights)
+  } else if (is_rbf(kernel) && !is_each(noise)) {
+    wide <- noisy_kernel(kernel, 2 * noise, colMeans(x))
+    wide$height * fold_quad(wide$kernel, wide$turn(x), weights)
+  } else {
+    sum(weights * noisy_apply(kernel, x, x, weights, noise, noise))
+  }
+}
+
+# v'Kv
+fold_quad <- function(kernel, x, v) {
+  if (is_function_kernel(kernel)) {
+    return(sum(v * fold_apply(kernel, x, NULL, v)))
+  }
+  v <- as.matrix(v)
+  check_overflow(kernel, .Call(C_r_kernel_quad, native_source(kernel, x), v, v))
+}

@@ -1,0 +1,649 @@
+# The statistics behind hsic_test(): centered Gram matrices or their factors,
+# the forms sum_ij k_ij l_p(i)p(j) of many permutations p at once, what the
+# estimators make of them, and spectral filters of each variable.
+
+# list(observed, law: list(p, draws, gamma), height: the factor of statistic and
+# draws; and where there are any: share: HSIC_xy/sqrt(HSIC_xx HSIC_yy), noise
+# and smoothing, by variable, the estimator as settled, its candidates, alpha,
+# ranks; of a filter several, table, left).
+hsic_statistics <- function(variables, options, scheme) {
+  settled <- settle_variables(variables, options)
+  settled$samples <- lapply(settled$samples, given_blocks, scheme$given)
+  variables <- lapply(variables, \(variable) {
+    variable$sample <- given_blocks(variable$sample, scheme$given)
+    variable
+  })
+  options$estimator <- settled$estimator
+  source <- if (is.null(options$bandwidths)) {
+    new_source(settled$samples, options, scheme)
+  } else {
+    fuse_source(variables, scheme)
+  }
+  statistics <- if (!is.null(options$filter)) {
+    filter_draws(variables, settled, source, options, scheme)
+  } else if (options$null == "gamma") {
+    hsic_gamma(source)
+  } else if (is.null(source$shares) && options$operator) {
+    operator_draws(source, options, scheme)
+  } else {
+    form_draws(source, options, scheme)
+  }
+  # What an operator chose goes before what was settled.
+  c(statistics, settled[c("estimator", "height", "noise", "smoothing")],
+    source[c("share", "ranks")])
+}
+
+# Averages settle on each variable by itself: list(samples, with another kernel
+# in place of theirs, estimator, height, noise, smoothing). What shrinks an
+# operator chooses later, see operator_draws().
+settle_variables <- function(variables, options) {
+  samples <- lapply(variables, `[[`, "sample")
+  if (options$operator) {
+    return(list(samples = samples, estimator = options$estimator, height = 1))
+  }
+  settled <- lapply(variables, \(variable) {
+    est_settle_variable(options$estimator, variable$sample, paste0(
+      "'", variable$name, "'",
+      if (is_factor_variable(variable)) ", a factor,"
+    ))
+  })
+  chosen <- lapply(settled, `[[`, "chosen")
+  noise <- lapply(chosen, `[[`, "noise")
+  smoothing <- unlist(lapply(chosen, `[[`, "h"))
+  list(
+    samples = Map(settled_sample, samples, settled),
+    estimator = settled[[1L]]$estimator,
+    height = prod(vapply(settled, `[[`, 1, "height")),
+    noise = if (!is.null(noise[[1L]])) noise,
+    smoothing = if (!is.null(smoothing)) {
+      stats::setNames(smoothing, paste("h of", names(smoothing)))
+    }
+  )
+}
+
+# --- Gram matrices -----------------------------------------------------------
+
+new_source <- function(samples, options, scheme) {
+  if (length(samples) == 2L) {
+    return(pair_source(lapply(samples, filterable_sample), options, scheme))
+  }
+  n <- samples[[1L]]$n
+  check_memory(n, n, "use fewer rows", copies = length(samples))
+  k <- lapply(unname(samples), \(sample) {
+    sample_matrix(walkable_sample(sample))
+  })
+  if (is.null(scheme$given)) tensor_source(k) else filtered_source(k, scheme)
+}
+
+# Two centered matrices, or factors of them, as x and y; share: how large HSIC
+# is among its bounds; `shares` is that of est_share().
+pair_source <- function(samples, options, scheme) {
+  shares <- if (options$operator) est_share(options$estimator)
+  stored <- options$null == "gamma" || options$operator && is.null(shares) ||
+    !is.null(scheme$moved)
+  factors <- if (!stored) pair_factors(samples, scheme$B)
+  parts <- if (is.null(factors)) lapply(samples, centered_part) else
+    Map(\(factor, sample) {
+      new_part(factor, mean(sample_diagonal(without_blocks(sample))), TRUE)
+    }, factors, samples)
+  source <- new_pair(parts, scheme, !is.null(factors))
+  same <- matrix(seq_len(ncol(source$x$m)))
+  source$share <- share_of(pair_forms(source, same), source$norms)
+  source$shares <- shares
+  if (options$operator) source["scale"] <- list(NULL)
+  if (!is.null(factors)) source$ranks <- c(x = nrow(source$x$m),
+                                           y = nrow(source$y$m))
+  source
+}
+
+# list(x, y, n, norms, the product of theirs, factors: are they factors, scale:
+# see permutation_p(), moved: permutations of a draw). Where values of a
+# variable that is constant within clusters move between clusters of any size,
+# sum_ij k_ij l_p(i)p(j) is a sum over clusters: of the other matrix, added up
+# over clusters, with the values of the one that moves. Row sums of k are 0, and
+# so it does not matter where l is centered: here over clusters.
+new_pair <- function(parts, scheme, factors = FALSE) {
+  parts <- unname(parts)
+  n <- length(parts[[1L]]$diagonal)
+  norms <- parts[[1L]]$norm * parts[[2L]]$norm
+  moved <- scheme$moved
+  if (!is.null(moved)) {
+    codes <- scheme$clusters
+    first <- which(!duplicated(codes))
+    values <- parts[[moved]]$m[first, first, drop = FALSE]
+    parts[[moved]] <- new_part(center_matrix(values)$k, max(abs(values)))
+    whole <- parts[[3L - moved]]$m
+    parts[[3L - moved]] <- new_part(
+      unname(rowsum(t(rowsum(whole, codes)), codes)), 0
+    )
+  }
+  list(x = parts[[1L]], y = parts[[2L]], n = n, norms = norms,
+       factors = factors, scale = norms / n^2, moved = 1L)
+}
+
+pair_forms <- function(pair, permutations) {
+  if (pair$norms == 0) {
+    numeric(ncol(permutations))
+  } else if (pair$factors) {
+    .Call(C_r_permuted_products, pair$x$m, pair$y$m, permutations)
+  } else {
+    .Call(C_r_permuted_forms, pair$x$m, pair$y$m, permutations)
+  }
+}
+
+share_of <- function(form, norms) {
+  if (norms == 0) 0 else min(1, max(0, form / norms))
+}
+
+# The permutations of points that permutations of clusters stand for: points
+# keep their order within the cluster.
+point_permutations <- function(units, scheme) {
+  codes <- scheme$clusters
+  if (is.null(codes) || !is.null(scheme$moved)) {
+    return(units)
+  }
+  sorted <- order(codes)
+  first <- match(seq_len(max(codes)), codes[sorted])
+  place <- seq_along(codes) - first[codes[sorted]]
+  place[sorted] <- place
+  moved <- take_rows(units, codes)
+  moved[] <- sorted[first[moved] + place]
+  moved
+}
+
+# Both factors where the product of the ranks is below 4n, or NULL. The first
+# columns are cheap; of one matrix more are worth a share of what the forms of
+# whole matrices cost.
+pair_factors <- function(samples, B) {
+  n <- samples[[1L]]$n
+  first <- min(n, ceiling(2 * sqrt(n)))
+  factors <- lapply(samples, low_rank, first)
+  open <- which(vapply(factors, is.null, NA))
+  if (length(open) == 1L) {
+    rank <- max(1L, nrow(factors[[3L - open]]))
+    most <- floor(min(n, (4 * n - 1) / rank, sqrt(n) * sqrt(B) / 4))
+    if (most > first) {
+      factors[open] <- list(low_rank(samples[[open]], most))
+    }
+  }
+  ranks <- unlist(lapply(factors, nrow))
+  if (length(ranks) == 2L && ranks[[1L]] / 4 * ranks[[2L]] < n) factors
+}
+
+# The centered factor, rank x n, or NULL.
+low_rank <- function(sample, cap) {
+  if (!is_definite(sample$kernel)) {
+    return(NULL)
+  }
+  blocks <- sample$blocks
+  sample <- without_blocks(sample)
+  check_values(sample_diagonal(sample))
+  check_memory(sample$n, cap, "use fewer rows")
+  factor <- .Call(C_r_lowrank, sample_source(sample), as.integer(cap))
+  if (is.null(factor) || is.null(blocks)) factor else
+    t(center_blocks(t(factor), blocks))
+}
+
+# Kernels that are not bounded, and their products, can overflow.
+check_values <- \(values) check_overflow(NULL, values, "the variables")
+
+# list(m, diagonal, trace, norm) of a centered matrix, or of a factor of one;
+# all 0 if it is rounding of kernel values of this size.
+new_part <- function(m, size, factor = FALSE) {
+  diagonal <- if (factor) colSums(m^2) else diag(m)
+  norm <- norm(if (factor) tcross(m) else m, "F")
+  if (norm <= length(diagonal) * rounding * size) {
+    m[] <- 0
+    diagonal <- numeric(length(diagonal))
+    norm <- 0
+  }
+  list(m = m, diagonal = diagonal, trace = sum(diagonal), norm = norm)
+}
+
+centered_part <- function(sample) {
+  centered <- centered_values(sample)
+  new_part(centered$k, centered$scale + mean(abs(diag(centered$k))))
+}
+
+# dHSIC: the matrices as they are. Rounding is far smaller than for ties of
+# centered statistics allowed.
+tensor_source <- function(k) {
+  rows <- lapply(k, rowMeans)
+  list(
+    k = k, rows = rows, n = nrow(k[[1L]]), moved = length(k) - 1L,
+    means = prod(vapply(rows, mean, 1)),
+    scale = 1e-3 * prod(vapply(k, \(k) mean(abs(diag(k))), 1)),
+    constant = any(vapply(k, \(k) all(k == k[1L]), NA))
+  )
+}
+
+# --- Many bandwidths ---------------------------------------------------------
+
+grid_bandwidths <- 5L
+
+takes_bandwidths <- function(variable) {
+  varies_bandwidth(variable) && !stores_gram(variable$sample) &&
+    is_rbf(variable$sample$kernel)
+}
+
+# The variables with many bandwidths where the kernel is not their own: with
+# "fuse" from half the 5% to twice the 95% quantile of distances, in a geometric
+# sequence.
+spread_bandwidths <- function(variables, bandwidths, units) {
+  if (!any(vapply(variables, takes_bandwidths, NA))) {
+    stop_input("'bandwidths' must be NULL where no variable is of points in ",
+               "numeric columns with kernel_rbf()")
+  }
+  Map(\(variable, l) {
+    if (takes_bandwidths(variable)) {
+      if (is.character(bandwidths)) {
+        x <- variable$sample$x
+        if (identical(l, units$moved)) {
+          x <- take_rows(x, !duplicated(units$clusters))
+        }
+        ends <- log(range(fuse_bandwidths(x)))
+        bandwidths <- exp(seq(ends[1L], ends[2L], length.out = grid_bandwidths))
+      }
+      variable$sample$kernel$bandwidth <- as.double(bandwidths)
+      variable$sample$kernel["rule"] <- list(NULL)
+    }
+    variable
+  }, variables, seq_along(variables))
+}
+
+# list(n, pairs, share, scale, moved) of two variables that may have many
+# bandwidths; each pair with the mean and variance of its forms; the share is
+# that of the average kernels.
+fuse_source <- function(variables, scheme) {
+  samples <- lapply(variables, \(variable) {
+    by_bandwidth(variable$sample, if (takes_bandwidths(variable)) {
+      variable$sample$kernel$bandwidth
+    })
+  })
+  n <- samples[[1L]][[1L]]$n
+  check_memory(n, n, "use fewer rows, or bandwidths",
+               copies = 2 * sum(lengths(samples)))
+  parts <- lapply(samples, lapply, \(one) centered_part(filterable_sample(one)))
+  pairs <- list()
+  for (y in parts[[2L]]) for (x in parts[[1L]]) {
+    pair <- new_pair(list(x, y), scheme)
+    pair <- c(pair, form_moments(pair$x, pair$y))
+    if (pair$variance <= n * rounding * pair$norms^2) pair$variance <- 0
+    pairs <- c(pairs, list(pair))
+  }
+  sums <- lapply(parts, \(each) Reduce(`+`, lapply(each, `[[`, "m")))
+  norms <- norm(sums[[1L]], "F") * norm(sums[[2L]], "F")
+  list(n = n, pairs = pairs, scale = 1, moved = 1L,
+       share = share_of(sum(sums[[1L]] * sums[[2L]]), norms))
+}
+
+# --- Statistics of permutations --------------------------------------------
+
+# The statistic of each column of permutations, or of so many as source$moved.
+permuted_statistic <- function(source, permutations, options) {
+  n <- source$n
+  if (!is.null(source$pairs)) {
+    return(fused_statistic(source$pairs, permutations))
+  }
+  if (source$moved > 1L) {
+    sums <- .Call(C_r_permuted_tensor, source$k, source$rows, permutations)
+    return(sums$forms / n^2 + source$means - 2 * sums$sums / n)
+  }
+  forms <- pair_forms(source, permutations)
+  if (!is.null(source$shares)) {
+    rho <- forms / n^2
+    return((1 - operator_shares(source, permutations, rho))^2 * rho)
+  }
+  if (options$statistic == "biased") {
+    return(forms / n^2)
+  }
+  # U-centering sees the entries off the diagonal alone, up to sums of a row's
+  # and a column's number: the centered matrices will do, and their rows sum to
+  # minus the diagonal without it.
+  traces <- source$x$trace * source$y$trace / ((n - 1) * (n - 2))
+  diagonal <- permuted_traces(source, permutations) * n / (n - 2)
+  (forms - diagonal + traces) / (n * (n - 3))
+}
+
+# The statistics of all pairs, each with mean 0 and variance 1 over all
+# permutations, as one. A pair whose forms are constant, as of a constant
+# variable, tells nothing.
+fused_statistic <- function(pairs, permutations) {
+  z <- vapply(pairs, \(pair) {
+    if (pair$variance > 0) {
+      (pair_forms(pair, permutations) - pair$mean) / sqrt(pair$variance)
+    } else {
+      numeric(ncol(permutations))
+    }
+  }, numeric(ncol(permutations)))
+  log_mean_exp(matrix(z, ncol = length(pairs)))
+}
+
+# tr(Kc o Lc) of each permutation.
+permuted_traces <- \(source, permutations) {
+  .Call(C_r_permuted_sums, source$x$diagonal, source$y$diagonal, permutations)
+}
+
+# The share of shrinkage of each permutation, from rho = mean(M) and varrho =
+# tr(M)/n.
+operator_shares <- function(source, permutations,
+                            rho = pair_forms(source, permutations) /
+                              source$n^2) {
+  source$shares(rho, permuted_traces(source, permutations) / source$n, source$n)
+}
+
+# The statistic as observed, then of each draw.
+form_values <- function(source, options, scheme,
+                        progress = options$progress) {
+  statistic <- \(units) {
+    permuted_statistic(source, point_permutations(units, scheme), options)
+  }
+  units <- length(scheme$sizes)
+  # Permutations at a time: 4 MB, or 64.
+  size <- max(64, floor(2^20 / source$n / source$moved))
+  values <- c(
+    statistic(matrix(seq_len(units), units, source$moved)),
+    permuted_draws(statistic, scheme, size, progress, source$moved)
+  )
+  check_values(values)
+  # dHSIC is a difference of sums that are not centered: it must be seen above
+  # their rounding.
+  if (source$moved > 1L && !source$constant &&
+        max(abs(values)) < 10 * tie_slack * source$scale) {
+    stop_kernmean(
+      "numeric", "the kernel values vary too little for their size; center ",
+      "the variables, or take smaller bandwidths"
+    )
+  }
+  values
+}
+
+# list(observed, law, alpha)
+form_draws <- function(source, options, scheme) {
+  values <- form_values(source, options, scheme)
+  check_varies(values, scheme)
+  list(observed = values[1L],
+       law = permutation_null(values, source$scale, scheme),
+       alpha = if (!is.null(source$shares)) {
+         operator_shares(source, matrix(seq_len(source$n)))
+       })
+}
+
+# Any estimator: beta'M beta with the weights that it gives for each M. What it
+# chooses once is chosen between x paired with itself and y paired with itself:
+# no pairing is looked at.
+operator_draws <- function(source, options, scheme) {
+  settle <- \(part, where) {
+    est_settle(options$estimator, gram_sample(new_gram(part$m^2)),
+               where)$estimator
+  }
+  estimator <- est_between(settle(source$x, "'x'"), settle(source$y, "'y'"))
+  statistic <- \(units) {
+    if (source$norms == 0) {
+      return(0)
+    }
+    order <- point_permutations(matrix(units), scheme)
+    m <- source$x$m * source$y$m[order, order]
+    beta <- est_weights(estimator, gram_sample(new_gram(m)))
+    sum(beta * (m %*% beta))
+  }
+  values <- refitted_draws(statistic, scheme, estimator, source$n^3 / 3,
+                           options$progress)
+  check_values(values[1L])
+  list(observed = values[1L],
+       law = permutation_null(values, source$scale, scheme),
+       estimator = estimator, candidates = stack_shares_table(estimator))
+}
+
+# Gretton et al. (2007): mean (varrho_x - |mu_x|^2)(varrho_y - |mu_y|^2)/n with
+# |mu|^2 without the pairs of a point with itself, so that varrho - |mu|^2 is
+# the trace of the centered matrix over n - 1; variance by their section 4.
+hsic_gamma <- function(source) {
+  n <- source$n
+  observed <- pair_forms(source, matrix(seq_len(n))) / n^2
+  check_values(observed)
+  a <- source$x
+  b <- source$y
+  unit <- source$norms
+  # In units of the norms, whose squares might overflow.
+  mean <- (a$trace / a$norm) * (b$trace / b$norm) / (n * (n - 1)^2)
+  squares <- sum(((a$m / a$norm) * (b$m / b$norm))^2) -
+    sum(((a$diagonal / a$norm) * (b$diagonal / b$norm))^2)
+  variance <- 2 * (n - 4) * (n - 5) / prod(n - 0:3) * squares / (n * (n - 1))
+  law <- gamma_null(observed, mean, if (unit == 0) 0 else variance, unit)
+  list(observed = observed, law = law)
+}
+
+# --- Filters -----------------------------------------------------------------
+
+# HSIC of the matrices M of test_filter.R, each of its own variable, which no
+# permutation changes, see filter_statistics(). plain: the source without a
+# filter.
+filter_draws <- function(variables, settled, plain, options, scheme) {
+  filter <- options$filter
+  if (length(variables) == 2L) {
+    options$filter$factors <- crossed_factors(variables, filter$factors)
+  }
+  matrices <- Map(\(variable, sample) remembered(\(factor) {
+    if (factor != 1) sample <- vary_bandwidth(variable, factor)$sample
+    found <- filter_matrices(filterable_sample(sample), filter)
+    # Once for all pairs of factors.
+    if (length(filter$factors) > 1L) found$at <- remembered(found$at)
+    found
+  }), variables, settled$samples)
+  # Drawn once, for all statistics.
+  drawn <- scheme
+  if (is.null(scheme$matrix)) {
+    check_memory(plain$n, scheme$B / 2 * plain$moved, "use fewer permutations",
+                 what = "the permutations")
+    drawn$matrix <- draw_permutations(scheme$sizes, scheme$B * plain$moved,
+                                      scheme$blocks)
+  }
+  joint <- filter_statistics(
+    options, scheme, if (length(variables) > 2L) "dHSIC" else "HSIC",
+    settled$height, NULL,
+    source_of = \(factors) {
+      factors <- rep_len(factors, length(variables))
+      filtered <- if (any(filter$order > 0L)) Map(\(of, factor) of(factor),
+                                                  matrices, factors)
+      list(
+        left = max(0, vapply(filtered, `[[`, 1, "left")),
+        plain = \(order) if (all(factors == 1)) plain else new_source(
+          Map(\(variable, factor, sample) {
+            if (factor == 1) sample else vary_bandwidth(variable, factor)$sample
+          }, variables, factors, settled$samples), options, scheme
+        ),
+        at = \(ratio) \(order) {
+          filtered_source(lapply(filtered, \(one) one$at(ratio)), scheme)
+        }
+      )
+    },
+    draw = \(source) {
+      list(values = form_values(source, options, drawn, FALSE),
+           scale = source$scale)
+    },
+    views = c(
+      if (options$fused) list("fused HSIC" = fuse_source(
+        spread_bandwidths(variables, "fuse", scheme), scheme
+      )),
+      lapply(options$views, new_source, options, list(B = scheme$B))
+    )
+  )
+  values <- joint$values
+  check_varies(values, scheme)
+  c(list(observed = values[1L], height = 1,
+         law = permutation_null(values, joint$scale, scheme)),
+    joint[c("several", "table", "left")])
+}
+
+# Of the matrices M. Of more than two variables 1 + M / mean(diag M) is in place
+# of each: products of M alone, whose rows sum to 0, would see no dependence of
+# two that leaves a third alone.
+filtered_source <- function(m, scheme) {
+  if (length(m) == 2L) {
+    return(new_pair(lapply(m, \(m) new_part(m, max(m))), scheme))
+  }
+  tensor_source(lapply(unname(m), \(m) {
+    mean <- mean(diag(m))
+    1 + m / if (mean > 0) mean else 1
+  }))
+}
+
+# Each factor of x with each of y.
+crossed_factors <- function(variables, factors) {
+  each <- lapply(variables, \(v) if (varies_bandwidth(v)) factors else 1)
+  as.matrix(expand.grid(factor_x = each[[1L]], factor_y = each[[2L]]))
+}
+
+# The function of a number, which keeps its values.
+remembered <- function(make) {
+  force(make)
+  values <- list()
+  \(at) {
+    key <- sprintf("%a", at)
+    if (is.null(values[[key]])) values[[key]] <<- make(at)
+    values[[key]]
+  }
+}
+
+# Has a variable a bandwidth that factors can multiply?
+varies_bandwidth <- function(variable) {
+  !is_factor_variable(variable) && knows_points(variable$sample) &&
+    !is.null(variable$sample$kernel$bandwidth)
+}
+
+vary_bandwidth <- function(variable, factor) {
+  if (varies_bandwidth(variable)) {
+    variable$sample <- times_bandwidth(variable$sample, factor)
+  }
+  variable
+}
+
+# --- Clusters ----------------------------------------------------------------
+
+# What changes places, see check_permutations(), and `moved`: the variable whose
+# values move between clusters of any size, as they are constant in each, or
+# NULL where values stay in clusters of their size, point by point.
+exchange_units <- function(variables, options) {
+  n <- variables[[1L]]$sample$n
+  units <- read_units(options$blocks, options$clusters, seq_len(n))
+  codes <- units$clusters
+  if (is.null(codes)) {
+    return(c(units, list(sizes = rep(1L, n))))
+  }
+  points <- tabulate(codes)
+  units$sizes <- rep(1L, length(points))
+  units$blocks <- cluster_blocks(units)
+  # Filters must not change with the sizes of what moves.
+  constant <- if (length(variables) == 2L && is_average(options$estimator) &&
+                    options$statistic == "biased" && is.null(options$filter)) {
+    vapply(variables, \(v) constant_within(v$sample, codes), NA)
+  }
+  if (any(constant)) {
+    units$moved <- max(which(constant))
+  } else if (length(unique(points)) > 1L) {
+    units$of[1L] <- "of clusters of the same size"
+    units$blocks <- number_codes(paste(points, units$blocks))
+  }
+  sizes <- lengths(in_blocks(length(points), units$blocks))
+  if (max(sizes) == 1L) {
+    stop_input(
+      "'clusters' must hold two of the same size (and block), which can ",
+      "change places; sizes may differ where one of two variables is constant ",
+      "within clusters, with estimator = \"kme\", statistic = \"biased\" and ",
+      "no filter"
+    )
+  }
+  if (min(sizes) == 1L) {
+    ways <- count_labelings(seq_along(points), units$blocks)
+    warn_kernmean(
+      sum(sizes == 1L), " of ", length(points), " clusters have no partner of ",
+      "their size (and block) and keep their values; the others can change ",
+      "places in ",
+      format_number(ways), " ways, so that the p-value is at least ",
+      format_number(1 / ways, 2L), kind = "alone"
+    )
+  }
+  units
+}
+
+# Are the points of each cluster the same to the kernel, but for rounding?
+constant_within <- function(sample, codes) {
+  values <- if (knows_points(sample)) sample$x else sample_matrix(sample)
+  apart <- abs(values - take_rows(values, which(!duplicated(codes))[codes]))
+  max(apart) <= 1e-8 * diff(range(values))
+}
+
+# Where values move between clusters of several sizes their kernel is fitted to
+# one of each cluster: how often a value stands in the data depends on who has
+# it. refit(variable, x) fits it to other points.
+fit_moved <- function(variables, units, refit) {
+  moved <- units$moved
+  variable <- variables[[moved %||% 1L]]
+  if (!is.null(moved) && !is.null(variable$open)) {
+    each <- take_rows(sample_raw(variable$sample), !duplicated(units$clusters))
+    variables[[moved]]$sample <- sample_take(refit(variable, each)$sample,
+                                             units$clusters)
+  }
+  variables
+}
+
+# --- Other views of the values -----------------------------------------------
+
+# Further statistics of HSIC, by their names the samples of two variables. They
+# see what the plain statistic hardly does: where a variable is constant within
+# clusters the means of the other one, in blocks the values less the means of
+# their blocks, and in both cases lines.
+hsic_views <- function(variables, options, units, refit) {
+  if (length(variables) > 2L || !takes_views(options)) {
+    return(NULL)
+  }
+  # Of linear kernels, as factors have, all would be the same.
+  open <- !vapply(variables, \(v) is_linear(v$sample$kernel), NA)
+  samples <- lapply(variables, `[[`, "sample")
+  blocks <- units$given
+  views <- list()
+  if (!is.null(units$moved)) {
+    blocks <- units$blocks
+    samples <- cluster_means(variables, units, refit)
+    views$`HSIC of cluster means` <- samples
+  }
+  add <- \(make) replace(samples, which(open), lapply(samples[open], make))
+  if (!is.null(blocks) && any(open)) {
+    views$`HSIC of values less block means` <- add(\(sample) {
+      centered_view(sample, blocks)
+    })
+  }
+  if (!is.null(c(blocks, units$moved)) && any(open) &&
+        all(vapply(samples, knows_points, NA))) {
+    views[[linear_view]] <- add(linear_sample)
+  }
+  lapply(views, lapply, given_blocks, blocks)
+}
+
+# A point for each cluster: of what is constant in each its value, of columns of
+# numbers their means, with kernels fitted to these, of anything else the mean
+# of the features.
+cluster_means <- function(variables, units, refit) {
+  codes <- units$clusters
+  sizes <- tabulate(codes)
+  Map(\(variable, l) {
+    sample <- variable$sample
+    if (l == units$moved) {
+      return(sample_take(sample, !duplicated(codes)))
+    }
+    if (is.matrix(sample_raw(sample)) && !is.null(variable$open)) {
+      return(refit(variable, rowsum(sample_raw(sample), codes) / sizes)$sample)
+    }
+    sums <- rowsum(t(rowsum(sample_matrix(sample), codes)), codes)
+    gram_sample(new_gram(unname(block_means(sums, sizes)), sample$kernel))
+  }, variables, seq_along(variables))
+}
+
+# The shares that a settled stack has, or NULL.
+stack_shares_table <- function(estimator) {
+  if (inherits(estimator, "est_stack")) {
+    data.frame(candidate = names(estimator$candidates),
+               share = estimator$shares)
+  }
+}

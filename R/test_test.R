@@ -1,0 +1,597 @@
+# What the tests share: the object, what is asked for, how labels are permuted,
+# p-values and null laws, estimators under relabeling, words, plots, update().
+#
+# Offers from test_test.R: draw_permutations, permutation_p.
+# Offers from test_methods.R: least_words.
+# Offers from test_filter.R: center_columns, distinct_positive,
+#   filter_most_columns, filter_most_points, pivoted_factor.
+# Offers from test_mmd_sums.R: null_spectrum.
+# Offers from test_mmd_sketch.R: centered_covariance.
+
+# --- What experts set --------------------------------------------------------
+
+#' What experts set in a kernel test
+#'
+#' Settings of [mmd_test()], [hsic_test()] and the other kernel tests that most
+#' users leave as they are, as one argument `control`.
+#'
+#' @param null The null distribution: `"permutation"`, which is exact;
+#'   `"spectrum"` (two or more samples, sketches), draws of a weighted sum of
+#'   chi-squared variables with the eigenvalues of the centered Gram matrix; or
+#'   `"gamma"` (two samples, two variables), a gamma law with the exact mean and
+#'   variance of the statistic over all permutations. The last two are
+#'   approximations for large samples and the KME. `NULL` is `"permutation"`
+#'   where the data allow it.
+#' @param statistic `"biased"` or `"unbiased"`, the V- and the U-statistic.
+#'   `NULL` is the unbiased one for filters and many bandwidths of
+#'   [mmd_test()], else the biased one.
+#' @param permutations `NULL` for `B` random permutations, or all labelings if
+#'   these are no more than `B` (than 2,000 where `B` is not given); `"all"` for
+#'   all labelings (at most 10^5; within `blocks` if these are given); or
+#'   permutations of your own: a matrix with a permutation of the N rows of the
+#'   data in each column, whose first m entries are the first sample; a set of
+#'   package permute, which has them as rows (a row p puts row `p[i]` of the
+#'   data in the place of row i); or a design of `permute::how()`, of which `B`
+#'   are drawn. If one leaves the labels as they are, the observed statistic is
+#'   not counted again. A test that could give no p-value of 0.05, whatever the
+#'   labels, warns of it, with the smallest one (class `kernmean_warning_few`).
+#' @param bins Two-sample tests: each sample is cut at random into bins of the
+#'   same size, so many in the smallest sample, and bins change places: one pass
+#'   over the kernel values serves all permutations, and the level stays exact.
+#'   `NULL` is 25 above 20,000 points and single points below.
+#' @return An object of class `"test_control"`, a list of the four.
+#' @references
+#' Gretton, A., Fukumizu, K., Harchaoui, Z. and Sriperumbudur, B. K. (2009). A
+#' fast, consistent kernel two-sample test. *Advances in Neural Information
+#' Processing Systems* 22 (spectrum).
+#'
+#' Domingo-Enrich, C., Dwivedi, R. and Mackey, L. (2023). Compress then test:
+#' powerful kernel testing in near-linear time (bins).
+#' \doi{10.48550/arXiv.2301.05974}
+#' @seealso [glossary]; [test_filter()]
+#' @examples
+#' test_control(null = "gamma")
+#' mmd_test(extra ~ group, sleep, blocks = ID,
+#'          control = test_control(permutations = "all"))
+#' @export
+test_control <- function(null = NULL, statistic = NULL, permutations = NULL,
+                         bins = NULL) {
+  structure(request(control_arguments)[TRUE], class = "test_control")
+}
+
+control_arguments <- door_table(
+  "test_control", null = maybe(choice("permutation", "spectrum", "gamma")),
+  statistic = maybe(choice("biased", "unbiased")), permutations = anything,
+  bins = maybe(count(2L))
+)
+
+# "test_control: null = \"gamma\"", of what is set.
+#' @export
+print.test_control <- function(x, ...) {
+  words <- vapply(Filter(length, x), \(value) {
+    if (is.atomic(value) && length(value) <= 8L) deparse1(value) else
+      describe(value)
+  }, "")
+  say(paste0(class(x)[1L], ": ", if (!length(words)) "all by rule", paste(
+    names(words), "=", words, recycle0 = TRUE, collapse = ", "
+  )))
+  invisible(x)
+}
+
+a_control <- is_a("test_control", "test_control(...)")
+
+# An estimator for a test, as its name, object or function.
+a_tested <- function(value, name) {
+  estimator <- read_estimator(value, argument = name)
+  check_no_target(estimator)
+  estimator
+}
+
+unscaled <- new_kind("FALSE", \(x) !asks_scale(x))
+
+an_average <- new_kind("\"kme\"", \(x) is_average(x))
+
+# What goes with what in all tests.
+test_rules <- c(
+  lapply(c("spectrum", "gamma"), \(null) when(
+    c(null = null), estimator = an_average, permutations = NULL, bins = NULL,
+    blocks = NULL, clusters = NULL
+  )),
+  list(
+    when(c(null = "gamma"), statistic = "biased"),
+    when(\(a) !is_unshrunk(a$estimator), statistic = "biased",
+         reason = "for an estimator that shrinks"),
+    when("bins", permutations = NULL, blocks = NULL, clusters = NULL)
+  )
+)
+
+# The request of a test with what its control sets beside the arguments. nulls:
+# those of this test, the first by default; statistic: by default.
+open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
+  control <- unclass(asked$control)
+  set <- names(control)[!vapply(control, is.null, NA)]
+  # Is it the plain statistic and no other?
+  values <- c(asked, control, alone = isFALSE(asked$filter))
+  if (values$alone) values["filter"] <- list(NULL)
+  if ("null" %in% set) take(control$null, choice(nulls), "null") else
+    values$null <- nulls[1L]
+  # Where B is given it is the limit.
+  values$enumerated <- if (is.null(values$B)) usual_labelings
+  values$B <- values$B %||% if (is.list(values$filter)) 399L else 999L
+  values <- apply_rules(values, c(rules, test_rules),
+                        c(attr(asked, "given"), set))
+  values$statistic <- values$statistic %||% statistic
+  structure(values, given = attr(asked, "given"), door = attr(asked, "door"))
+}
+
+# What is said of arguments that a test does not have.
+test_hints <- c(
+  null = "is set by control = test_control(null = )",
+  statistic = "is set by control = test_control(statistic = )",
+  bins = "is set by control = test_control(bins = )",
+  permutations = "is set by control = test_control(permutations = )",
+  ratio = "is set by filter = test_filter(ratio = )",
+  order = "is set by filter = test_filter(order = )",
+  factors = "is set by filter = test_filter(factors = )",
+  R = "is called 'B' here", nperm = "is called 'B' here",
+  strata = "is called 'blocks' here",
+  model = "is for mmd_gof()", pairwise = "is for mmd_pairwise()",
+  adjust = "is for mmd_pairwise()",
+  paired = "is given by 'blocks', as in blocks = c(id_x, id_y)"
+)
+
+# The table of a test: what it has of its own, and what all have.
+test_table <- function(door, ..., rules, aside = "progress") {
+  door_table(
+    door, ..., estimator = a_tested, B = maybe(count()), blocks = anything,
+    clusters = anything, scale = unless_given(a_scale), control = a_control,
+    progress = flag, rules = rules, aside = aside, hints = test_hints
+  )
+}
+
+# --- The object --------------------------------------------------------------
+
+# An object of class c(class, "kernmean_fit", "htest"): fields as of
+# stats::t.test(), then ours, the same for all tests; what does not apply is
+# NULL. options: the request; law: as of permutation_null() or gamma_null(), for
+# the statistic before it is multiplied by height; origin: list(label: what the
+# data are called, ...), for update().
+new_test <- function(class, options, law, height = 1, ...) {
+  fields <- list(
+    ..., p.value = law$p, gamma = law$gamma, null = options$null,
+    replicates = if (!is.null(law$draws)) height * law$draws,
+    type = options$statistic, estimator = options$estimator
+  )
+  fields <- stats::setNames(fields[test_fields], test_fields)
+  check_result(fields[c("statistic", "p.value", "replicates")],
+               "the statistic, as observed or drawn,", "the data")
+  new_fit(class, fields, also = "htest")
+}
+
+test_fields <- c(
+  "statistic", "parameter", "p.value", "estimate", "alternative", "method",
+  "data.name", "replicates", "gamma", "null", "type", "estimator", "lambda",
+  "alpha", "noise", "smoothing", "candidates", "kernel", "sample", "groups",
+  "sizes", "variables", "pairs", "unbiased", "ranks", "arguments",
+  "statistics", "spectra", "views", "left", "origin"
+)
+
+# --- What is asked for -------------------------------------------------------
+
+# What the statistic of a test is called, whose statistics are in a table where
+# there is a choice of them.
+statistic_name <- function(table, plain) {
+  if (NROW(table) > 1L) "max z" else c(table$statistic, plain)[1L]
+}
+
+# Has its statistic a formula in sums of kernel values, for all labelings?
+has_sums <- function(estimator) {
+  is_unshrunk(estimator) || !is.null(est_share(estimator))
+}
+
+# The bandwidth among the parameters of a test, if it is one number.
+named_bandwidth <- function(kernel) {
+  if (length(kernel$bandwidth) == 1L) c(bandwidth = kernel$bandwidth[[1L]])
+}
+
+# The sample whose average a settled estimator takes.
+settled_sample <- function(sample, settled) {
+  settled$sample %||% sample
+}
+
+# --- Permutations ------------------------------------------------------------
+
+# What changes places: list(blocks, clusters: codes 1, 2, ... of the points or
+# NULL; given: the blocks of points, whatever changes places; of: words), as
+# they were given; `order`: the rows of the data that the points come from.
+read_units <- function(blocks, clusters, order) {
+  units <- list(blocks = blocks, clusters = clusters)
+  for (name in names(Filter(Negate(is.null), units))) {
+    codes <- check_each(units[[name]], length(order), name)[order]
+    units[[name]] <- number_codes(codes)
+  }
+  units$given <- units$blocks
+  units$of <- c(if (!is.null(clusters)) "of clusters",
+                if (!is.null(blocks)) "within blocks")
+  units
+}
+
+# Blocks of one point, as of a number taken for groups, hold nothing.
+warn_alone <- function(blocks) {
+  alone <- sum(tabulate(as.integer(blocks)) == 1L)
+  if (alone > length(blocks) / 4) {
+    warn_kernmean(alone, " of ", length(blocks), " points are alone in their ",
+                  "block and tell the test nothing", kind = "alone")
+  }
+}
+
+# The value that all points of a cluster share, one for each cluster; NULL if
+# they share none.
+by_cluster <- function(values, clusters) {
+  each <- values[!duplicated(clusters)]
+  if (all(each[clusters] == values)) each
+}
+
+# The blocks of the clusters.
+cluster_blocks <- function(units) {
+  if (is.null(units$blocks)) {
+    return(NULL)
+  }
+  blocks <- by_cluster(units$blocks, units$clusters)
+  if (is.null(blocks)) {
+    stop_input("'clusters' must lie in one block each")
+  }
+  blocks
+}
+
+# How labels are permuted: the units with list(B, matrix, all, complete: is the
+# observed labeling among the draws?, ways: the number of labelings).
+# `options$permutations` is NULL (B random ones, or all if these are no more
+# than B or `enumerated`),
+# "all", or what given_permutations() reads; `units`: what changes places,
+# list(sizes: how many are in each group, and are the same to a test; blocks:
+# their codes; clusters: if they are clusters, that of each point; of: words);
+# `order`: the rows of the data that the points come from, in which permutations
+# are given.
+check_permutations <- function(options, units,
+                               order = seq_len(sum(units$sizes))) {
+  permutations <- options$permutations
+  B <- options$B
+  check_draw_memory(B)
+  sizes <- units$sizes
+  # Of more than two variables all but one move.
+  ways <- if (options$null == "permutation" && !isTRUE(options$several)) {
+    count_labelings(rep(seq_along(sizes), sizes), units$blocks)
+  }
+  if (takes_all(options, ways)) permutations <- "all"
+  scheme <- c(units, list(B = B, all = identical(permutations, "all"),
+                          complete = FALSE))
+  if (scheme$all) {
+    scheme$matrix <- all_labelings(sizes, units$blocks)
+    scheme$complete <- TRUE
+  } else if (!is.null(permutations)) {
+    of <- names(Filter(length, units[c("clusters", "blocks")]))
+    if (length(of)) {
+      stop_input("'", of[1L], "' must be NULL when 'permutations' is a matrix ",
+                 "or a design")
+    }
+    scheme[c("matrix", "complete")] <-
+      given_permutations(permutations, sizes, B, order)
+  }
+  if (!is.null(scheme$matrix)) scheme$B <- ncol(scheme$matrix)
+  # All that a design has.
+  if (inherits(permutations, "how") && scheme$B < B) {
+    ways <- min(ways, scheme$B + 1 - scheme$complete)
+  }
+  if (!is.null(ways)) scheme$ways <- round(ways)
+  scheme
+}
+
+# Are there so few ways to give labels that all are taken?
+takes_all <- function(options, ways) {
+  most <- min(max(options$B, options$enumerated), most_labelings)
+  identical(options$permutations, "all") ||
+    is.null(c(options$permutations, options$bins)) &&
+      isTRUE(ways < most + 0.5) && !sees_order(options$estimator)
+}
+
+usual_level <- 0.05
+
+# Says where no labels could give a p-value at the usual level, but for want of
+# permutations that the user gave: that of the largest statistic, which symmetry
+# and ties may have several times.
+warn_least <- function(values, scale, scheme) {
+  drawn <- is.null(scheme$matrix)
+  few <- isTRUE(scheme$ways <= length(values))
+  least <- if (drawn) 1 / min(length(values), scheme$ways) else
+    permutation_p(max(values), values[-1L], scale, scheme$complete)
+  # Where all are equal check_varies() has said so.
+  if ((drawn || few) && least > usual_level * (1 + 1e-9) && least < 1) {
+    warn_kernmean(
+      "the p-value is at least ", format(least, digits = 2), if (few) {
+        paste0(": labels can be given in only ", scheme$ways, " ways")
+      } else {
+        paste(" with B =", scheme$B)
+      }, kind = "few"
+    )
+  }
+}
+
+# Of so many draws there must be room for the statistics.
+check_draw_memory <- function(B) {
+  check_memory(B + 1, 1, "take fewer draws", copies = 16,
+               what = "a table of the statistics of all draws,")
+}
+
+# Permutations that were given, list(matrix: one in each column, of which the
+# first entries are the first group; complete: is the observed labeling one of
+# them?). A column p says that the data's points p[1], p[2], ... come first; a
+# row p, as package permute has them, that point p[i] takes the place of point
+# i.
+given_permutations <- function(permutations, sizes, B, order) {
+  n <- sum(sizes)
+  rows <- inherits(permutations, c("how", "permutationMatrix")) ||
+    is.matrix(permutations) && ncol(permutations) == n &&
+      nrow(permutations) != n
+  columns <- permutations
+  if (inherits(columns, "how")) columns <- shuffled(columns, n, B)
+  if (rows) columns <- t(unclass_matrix(columns))
+  if (!is.numeric(columns) || !is.matrix(columns) || nrow(columns) != n ||
+        ncol(columns) < 1L || !all(columns %in% seq_len(n)) ||
+        any(apply(columns, 2L, anyDuplicated))) {
+    stop_input("'permutations' must be NULL, \"all\", a design of ",
+               "permute::how() or a matrix with a permutation of 1, ..., ", n,
+               " in each column, or in each row, not ", describe(permutations))
+  }
+  if (rows) columns <- take_rows(columns, order)
+  columns <- matrix(match(columns, order), n)
+  # The units that each permutation moves to another group.
+  group <- rep(seq_along(sizes), sizes)
+  moved <- colSums(matrix(group[columns], n) != group)
+  if (length(moved) > 1L && all(moved == 0)) {
+    stop_input("'permutations' must give another sample to some points; these ",
+               "change places within their samples only")
+  }
+  if (rows) moved <- colSums(columns != seq_len(n))
+  list(columns, any(moved == 0))
+}
+
+# B permutations of a design, or all that there are; one a row.
+shuffled <- function(design, n, B) {
+  need_package("permute",
+               "'permutations' must be a matrix where the package permute is ",
+               "not installed, which draws from an object of class 'how'")
+  tryCatch(
+    permute::shuffleSet(n, nset = B, control = design, quietly = TRUE),
+    error = \(e) {
+      stop_input("'permutations' must be a design for ", n, " points; permute ",
+                 "says: ", conditionMessage(e))
+    }
+  )
+}
+
+most_labelings <- 1e5
+usual_labelings <- 2000L
+
+# The ways to give units other groups, as many to each (within blocks: as many
+# of each block).
+count_labelings <- function(groups, blocks = NULL) {
+  ways <- \(units) {
+    lfactorial(length(units)) - sum(lfactorial(tabulate(groups[units])))
+  }
+  exp(sum(vapply(in_blocks(length(groups), blocks), ways, numeric(1))))
+}
+
+in_blocks <- function(n, blocks) {
+  if (is.null(blocks)) list(seq_len(n)) else split(seq_len(n), blocks)
+}
+
+# A permutation for each of these ways, the observed one first.
+all_labelings <- function(sizes, blocks = NULL) {
+  groups <- rep(seq_along(sizes), sizes)
+  count <- count_labelings(groups, blocks)
+  if (count > 1.001 * most_labelings) {
+    stop_input(
+      "'permutations' must not be \"all\" for ", format(count, digits = 3),
+      " labelings; at most 100000 are enumerated"
+    )
+  }
+  check_memory(length(groups), count, "draw permutations at random",
+               copies = 3, what = "a table of all labelings,")
+  labels <- matrix(groups)
+  for (units in in_blocks(length(groups), blocks)) {
+    some <- arrangements(groups[units])
+    each <- rep(seq_len(ncol(some)), each = ncol(labels))
+    labels <- take_columns(labels, rep(seq_len(ncol(labels)), ncol(some)))
+    labels[units, ] <- some[, each]
+  }
+  apply(labels, 2L, order)
+}
+
+# All different orders of the labels, one a column, as they stand first.
+arrangements <- function(labels) {
+  if (length(unique(labels)) == 1L) {
+    return(matrix(labels))
+  }
+  first <- labels == labels[1L]
+  places <- utils::combn(length(labels), sum(first))
+  rest <- arrangements(labels[!first])
+  do.call(cbind, lapply(seq_len(ncol(places)), \(c) {
+    out <- matrix(labels[1L], length(labels), ncol(rest))
+    out[-places[, c], ] <- rest
+    out
+  }))
+}
+
+# Permutations of groups of these sizes (within blocks), one a column. Of two
+# groups only who is in the smaller is drawn: the others keep no order.
+draw_permutations <- function(sizes, B, blocks = NULL) {
+  .Call(C_r_permutations, as.integer(sizes), as.integer(B), blocks)
+}
+
+# draw(start, count) for chunks of B draws, as a list.
+in_chunks <- function(B, size, progress, draw) {
+  starts <- seq(0L, by = size, length.out = max(1, ceiling(B / size)))
+  bar <- progress_bar(progress && B > 0L)
+  on.exit(bar$close())
+  lapply(starts, \(start) {
+    count <- min(size, B - start)
+    part <- draw(start, count)
+    bar$at((start + count) / B)
+    part
+  })
+}
+
+# statistic(permutations: one a column) over the draws of the scheme; `moved`
+# permutations for each of them.
+permuted_draws <- function(statistic, scheme, size, progress, moved = 1L) {
+  unlist(in_chunks(scheme$B, size, progress, \(start, count) {
+    statistic(if (is.null(scheme$matrix)) {
+      draw_permutations(scheme$sizes, count * moved, scheme$blocks)
+    } else {
+      take_columns(scheme$matrix, start * moved + seq_len(count * moved))
+    })
+  }))
+}
+
+# --- Estimators under relabeling --------------------------------------------
+
+most_flops <- 1e11
+fits_at_once <- 8L
+
+# statistic(order) as the labels stand, then for each permutation, where it
+# takes a fit of the estimator each time; `flops` of one that solves systems.
+refitted_draws <- function(statistic, scheme, estimator, flops, progress) {
+  n <- sum(scheme$sizes)
+  # Then all places are drawn, not only who is in a sample.
+  if (sees_order(estimator)) scheme$sizes <- rep(1L, n)
+  if (scheme$B * flops > most_flops) {
+    warn_kernmean(
+      "estimator ", estimator_word(estimator), " is fitted anew for each of ",
+      scheme$B, " permutations, about ", format(scheme$B * flops, digits = 2),
+      " flops in all"
+    )
+  }
+  c(statistic(seq_len(n)), permuted_draws(
+    \(orders) apply(orders, 2L, statistic), scheme, fits_at_once, progress
+  ))
+}
+
+# --- p-values ----------------------------------------------------------------
+
+tie_slack <- 1e-10
+
+# The p-value of a permutation test: the share of draws at least as large as
+# the observed statistic, which counts as one of them unless `complete` (it is
+# among the draws already). Ties are ties to rounding of a statistic whose terms
+# are of size `scale`; NULL where these have the size of the statistics, as the
+# norms of shrunk means do.
+permutation_p <- function(observed, replicates, scale, complete = FALSE) {
+  scale <- scale %||% max(abs(c(observed, replicates)))
+  slack <- tie_slack * (abs(observed) + scale)
+  extra <- if (complete) 0 else 1
+  (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)
+}
+
+# list(p, draws) of a statistic, as observed and as drawn.
+permutation_null <- function(values, scale, scheme) {
+  warn_least(values, scale, scheme)
+  list(p = permutation_p(values[1L], values[-1L], scale, scheme$complete),
+       draws = values[-1L])
+}
+
+# A test that no permutation can change must not look like independence, or
+# like equal distributions. Of few draws it is chance.
+check_varies <- function(values, scheme, scale = NULL) {
+  drawn <- is.null(scheme$matrix)
+  if ((drawn || scheme$all) && length(values) > (if (drawn) 9L else 1L) &&
+        diff(range(values)) <= tie_slack * max(abs(values), scale)) {
+    warn_kernmean(
+      "no permutation changes the statistic, so that the test says nothing: ",
+      "to a kernel the points, or the values of a variable, are all equal, no ",
+      "two are alike, or they are the same in all that changes places"
+    )
+  }
+}
+
+# Of the statistics in each row.
+log_mean_exp <- function(z) {
+  top <- do.call(pmax, as.data.frame(z))
+  top + log(rowMeans(exp(z - top)))
+}
+
+# list(p, gamma: shape and scale) of a gamma law with this mean and variance, in
+# these units; without a variance there is no law, and p is 1.
+gamma_null <- function(observed, mean, variance, unit = 1) {
+  if (!(variance > 0)) {
+    return(list(p = 1))
+  }
+  law <- c(shape = mean^2 / variance, scale = unit * variance / mean)
+  check_result(c(law, 1 / law), "the gamma law")
+  list(p = stats::pgamma(observed, law[["shape"]], scale = law[["scale"]],
+                         lower.tail = FALSE), gamma = law)
+}
+
+# Of a constant, centering leaves rounding, which is not to be tested: entries
+# of this size, relative to the kernel values.
+rounding <- 16 * .Machine$double.eps
+
+# Mean and variance of sum_ij k_ij l_p(i)p(j) over all permutations, of centered
+# matrices, list(diagonal, trace, norm) each (Kazi-Aoual et al. 1995).
+form_moments <- function(x, y) {
+  n <- length(y$diagonal)
+  of <- \(part) {
+    t <- part$trace
+    t2 <- part$norm^2
+    c((n - 1) * t2 - t^2,
+      n * (n + 1) * sum(part$diagonal^2) - (n - 1) * (t^2 + 2 * t2))
+  }
+  a <- of(x)
+  b <- of(y)
+  list(mean = x$trace * y$trace / (n - 1),
+       variance = 2 * a[1L] * b[1L] / ((n - 1)^2 * (n + 1) * (n - 2)) +
+         a[2L] * b[2L] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3)))
+}
+
+# --- Words -------------------------------------------------------------------
+
+# "Kernel two-sample test (MMD, KME, biased), permutations"
+test_title <- function(what, words, options, scheme) {
+  null <- if (options$null == "permutation") {
+    c(if (scheme$all) "all" else if (!is.null(scheme$matrix)) "given",
+      "permutations", scheme$of)
+  } else {
+    c(options$null, "null")
+  }
+  paste0("Kernel ", what, " test (", paste(words, collapse = ", "), "), ",
+         paste(null, collapse = " "))
+}
+
+# --- Update ------------------------------------------------------------------
+
+# The names of the data that update() changes, of those that `label` has names
+# for: tests by formula or of a gram of groups have none.
+changed_data <- function(changes, label) {
+  data <- intersect(names(changes), c("x", "y", "groups", "data", "subset",
+                                      "na.action"))
+  wrong <- setdiff(data, names(label))
+  if (length(wrong)) {
+    stop_input("'", wrong[1L], "' must not be given: other data than those of ",
+               "this test take a new call")
+  }
+  data
+}
+
+# The label with the names of new data; `call` is list(...), unevaluated.
+new_label <- function(label, call, data) {
+  label[data] <- vapply(as.list(call)[data], label_of, "")
+  label
+}
+
+# In a test all means are shrunk towards 0.
+check_no_target <- function(estimator) {
+  if (!is.null(estimator$target)) {
+    stop_input("'estimator' must have no target: a test compares means that ",
+               "are shrunk towards 0")
+  }
+}
