@@ -1,6 +1,8 @@
 #include "core/blocks.h"
 #include "core/parts.h"
+#include "core/rounds.h"
 #include "core/scratch.h"
+#include "core/walk.h"
 
 #include <string.h>
 

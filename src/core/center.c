@@ -2,6 +2,7 @@
 #include "core/products.h"
 #include "core/isa.h"
 #include "core/scratch.h"
+#include "core/walk.h"
 
 #include <string.h>
 

@@ -1,12 +1,13 @@
 #include "core/fold.h"
 #include "core/parts.h"
 #include "core/scratch.h"
+#include "core/walk.h"
 
 #include <string.h>
 
 /*
  * Each fold takes one walk: n m values and 2 p flops on each. Memory: that of the walk, its
- * accumulators (core/tile.c) and, from 8 columns on, V packed.
+ * accumulators (core/walk.c) and, from 8 columns on, V packed.
  */
 
 enum {

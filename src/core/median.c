@@ -2,6 +2,7 @@
 #include "core/parts.h"
 #include "core/scratch.h"
 #include "core/sequence.h"
+#include "core/walk.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 
 enum { PACK = KM_PACK };
 
-static const double largest_half_norm = 32; /* as in core/tile.c */
+static const double largest_half_norm = 32; /* as in core/sum.c */
 
 size_t km_panel_size(size_t d) { return KM_TILE_COLS * (d + 1); }
 

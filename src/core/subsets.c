@@ -2,6 +2,7 @@
 #include "core/isa.h"
 #include "core/parts.h"
 #include "core/scratch.h"
+#include "core/walk.h"
 
 #include <string.h>
 

@@ -125,11 +125,13 @@ static void sum_diagonal(const km_source *source, size_t first, size_t count, do
   memcpy(values, sum, count * sizeof *values);
 }
 
-void km_points_diagonal(const km_source *source, double *diagonal) {
+void km_diagonal(const km_source *source, double *diagonal) {
   const size_t n = source->n;
   for (size_t i = 0; i < n; i += PACK) {
     const size_t count = smaller(PACK, n - i);
-    if (source->kernel.family == KM_SUM)
+    if (source->k)
+      for (size_t j = i; j < i + count; j++) diagonal[j] = source->k[j + j * n];
+    else if (source->kernel.family == KM_SUM)
       sum_diagonal(source, i, count, diagonal + i);
     else
       family_diagonal(source, i, count, diagonal + i);

@@ -29,7 +29,7 @@ int km_near_center(const km_kernel *kernel, const km_point_set *set);
 /* Evaluates a tile; columns beyond the last point are set to 0. job->k: km_tile_room(kernel). */
 void km_tile_values(const km_kernel *kernel, const km_tile_job *job);
 
-/* The diagonal of a symmetric source of points. diagonal: n. */
-void km_points_diagonal(const km_source *source, double *diagonal);
+/* The diagonal of a symmetric source. diagonal: n. */
+void km_diagonal(const km_source *source, double *diagonal);
 
 #endif

@@ -4,64 +4,46 @@
 #include "core/sum.h"
 #include "core/threads.h"
 
-/* A walk over the tiles of a Gram matrix that is never stored as a whole (or of one that is). The
-   walk is symmetric where its source is: over x alone, or over a stored matrix. */
+/* The tiles of a Gram matrix that is never stored as a whole (or of one that is), panel pair by
+   panel pair. A source is symmetric over x alone, or over a stored matrix. In which order the pairs
+   come, and on which threads, is for core/walk.h and core/rounds.h. */
 
 enum { KM_WORKERS = 32 };
 
 /* What is done with a tile. `worker` (0 .. KM_WORKERS-1) depends on the sizes alone. */
 typedef void (*km_consumer)(const km_tile *tile, void *sink, size_t worker);
 
-/* How many accumulators of `size` doubles a consumer needs: it adds to number worker % slots. */
-size_t km_walk_slots(const km_source *source, double size);
+/* A source that is packed, and where its tiles go. */
+typedef struct {
+  const km_source *source;
+  km_point_set x, y;
+  size_t rows, columns; /* panels */
+  double *room;         /* a tile for each worker that has work */
+  double cost;          /* operations on one value, those of the consumer too */
+  km_consumer consume;
+  void *sink;
+} km_tiles;
 
-/* KM_WORKERS, or fewer for a short symmetric walk: no more slots than there is work for. */
+/* KM_WORKERS, or fewer for a short symmetric walk: no more than there are panel pairs. */
 size_t km_walk_workers(const km_source *source);
 
 /* Doubles of scratch for a walk: packed points and one tile a worker. */
 size_t km_walk_work(const km_source *source);
 
-/* Evaluates every tile once and hands it to the consumer. slots: from km_walk_slots, or
-   KM_WORKERS, an accumulator for each worker: then in a rectangular walk a worker has all rows, in
-   their order, of a share of the columns. cost: the operations of the consumer on one value. */
-void km_walk(const km_source *source, size_t slots, double cost, km_consumer consume, void *sink,
-             double *work, km_poll poll);
+/* Packs the points, on one thread if `alone`. cost: the operations of the consumer on one value. */
+km_tiles km_pack_tiles(const km_source *source, double cost, km_consumer consume, void *sink,
+                       int alone, double *work);
 
-/* The same on one thread: for short walks that come one after the other, where threads would wait
-   for each other longer than they work. */
-void km_walk_alone(const km_source *source, size_t slots, double cost, km_consumer consume,
-                   void *sink, double *work);
+/* Evaluates the tiles of a panel pair and hands them over; of a symmetric source row <= column.
+   place: of the worker's tile, below km_walk_workers. */
+void km_run_pair(const km_tiles *tiles, size_t worker, size_t place, size_t row, size_t column);
 
-/* The same of a symmetric source, in rounds: tiles that are handed over at the same time have no
-   point in common, neither in their rows nor in their columns, and those of a point come in an
-   order that depends on the sizes alone. So a consumer may add to what belongs to the points of its
-   tile, in place. */
-void km_walk_rounds(const km_source *source, double cost, km_consumer consume, void *sink,
-                    double *work, km_poll poll);
-
-/* Rows i0 .. i1-1 and columns j0 .. j1-1, which hold all tiles of a worker; none if i0 = i1. */
-typedef struct {
-  size_t i0, i1, j0, j1;
-} km_walk_part;
-
-km_walk_part km_walk_part_of(const km_source *source, size_t slots, size_t worker);
+/* The operations of so many panel pairs; no more than there are values. */
+double km_pair_operations(const km_tiles *tiles, size_t pairs);
 
 /* The next KM_PACK of n points from number `first` on, centered, scaled and packed (d x KM_PACK),
    zeros after the last. x: n x d. */
 void km_pack_points(const km_source *source, const double *x, size_t n, size_t first,
                     double *points);
-
-/* The diagonal of a symmetric source. diagonal: n. */
-void km_diagonal(const km_source *source, double *diagonal);
-
-/* The smallest and the largest value of each column. x: n x d, n >= 1; ends: 2 x d. */
-void km_column_ranges(const double *x, size_t n, size_t d, double *ends);
-
-/* The logarithm of the standard deviation of each column, -Inf of one whose values are all the
-   same; no square over- or underflows. x: n x d, n >= 2; logs: d. */
-void km_column_spreads(const double *x, size_t n, size_t d, double *logs);
-
-/* Is none of n numbers NaN or infinite? */
-int km_all_finite(const double *x, size_t n);
 
 #endif

@@ -1,3 +1,4 @@
+#include "core/columns.h"
 #include "core/fold.h"
 #include "core/median.h"
 #include "glue/entries.h"

@@ -253,6 +253,7 @@ check_grams <- function() {
   large <- gram(25, 740, 3)
   check("streamed", large[seq(1, length(large), 997)])
   check("walk", sum(k))
+  check("walk_by_hand", sum(k))
   check("walk_rounds", sum(k))
   same("ranges", apply(x, 2, range))
   check("spreads", log(apply(x, 2, sd)))

@@ -1,8 +1,11 @@
 #include "core/center.h"
+#include "core/columns.h"
 #include "core/fold.h"
 #include "core/lowrank.h"
 #include "core/median.h"
 #include "core/panel.h"
+#include "core/rounds.h"
+#include "core/walk.h"
 #include "driver.h"
 
 #include <float.h>
@@ -90,7 +93,7 @@ static void add_up(const km_tile *tile, void *sink, size_t worker) {
 
 static void walks(void) {
   const km_source source = points(KM_RBF, 20, N, D);
-  double *work = room(km_walk_work(&source)), sums[3][KM_WORKERS] = {{0}};
+  double *work = room(km_walk_work(&source)), sums[4][KM_WORKERS] = {{0}};
   double total = 0, by_rounds = 0;
   const size_t slots = km_walk_slots(&source, 1);
   km_walk(&source, slots, 1, add_up, sums[0], work, poll);
@@ -102,6 +105,12 @@ static void walks(void) {
     by_rounds += sums[2][worker];
   }
   put_number("walk", total);
+  const km_tiles tiles = km_pack_tiles(&source, 1, add_up, sums[3], 1, work);
+  for (size_t row = 0; row < tiles.rows; row++)
+    for (size_t column = row; column < tiles.columns; column++)
+      km_run_pair(&tiles, 0, 0, row, column);
+  must(km_pair_operations(&tiles, 2) > km_pair_operations(&tiles, 1), "the work of a pair");
+  put_number("walk_by_hand", sums[3][0]);
   put_number("walk_rounds", by_rounds);
   double *ends = room(2 * D);
   km_column_ranges(source.x, N, D, ends);
@@ -263,7 +272,7 @@ static void tile_of_sum(void) {
   const km_tile_job job = {set, set, D, D, k};
   km_tile_values(kernel, &job);
   put("sum_tile", k, KM_PACK * KM_TILE_COLS);
-  km_points_diagonal(&source, diagonal);
+  km_diagonal(&source, diagonal);
   for (size_t i = 0; i < KM_PACK; i++)
     must(k[i * KM_TILE_COLS + i] == diagonal[i], "another diagonal than that of the tile");
 }

@@ -10,6 +10,7 @@
 #include "core/blocks.h"
 #include "core/small.h"
 #include "core/subsets.h"
+#include "core/walk.h"
 #include "driver.h"
 
 #include <limits.h>
