@@ -1,3 +1,6 @@
+# The shelf bag_: samples as observations: Gram matrices over bags, machines
+# on them.
+#
 # The embeddings of bags and their inner products. What is not a weight of each
 # point is made of the inner products of the plain kernel means (KME) of the
 # bags alone: shares of shrinkage, and mixtures of several bags (C'GC).

@@ -1,3 +1,6 @@
+# The shelf base_: doors as tables of arguments, fits with four verbs, errors,
+# words, folds and grids.
+#
 # Offers from base_condition.R: stop_input, stop_kernmean, user_call,
 #   warn_kernmean, without_warning.
 # Offers from base_describe.R: %||%, count_of, describe,

@@ -1,3 +1,7 @@
+# The shelf dens_: densities by kernel mean matching.
+#
+# Offers from dens_density.R: marginal_mixture.
+#
 # The fit behind kme_density(). A mixture is list(weights: m, means: m x d, and
 # variances: m, or covariances: d x d x m), in the units of the kernel, with
 # `objective` = J where it has been computed. A plan is list(
@@ -13,7 +17,6 @@
 #   toward            how far they go
 # ).
 #
-# Offers from dens_density.R: marginal_mixture.
 
 # --- The start ---------------------------------------------------------------
 

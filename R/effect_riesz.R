@@ -1,3 +1,12 @@
+# The shelf effect_: weights that match embeddings, and effects of treatments.
+#
+# Offers from effect_riesz.R: effective_rows.
+# Offers from effect_riesz_space.R: check_slopes, feature_slopes.
+# Offers from effect_weights.R: target_functional, warn_outside.
+# Offers from effect_weights_methods.R: change_data.
+# Offers from effect_effect.R: influence_covariance, with_residuals.
+# Offers from effect_methods.R: fit_lines.kme_effect.
+#
 # Riesz regression: the representer alpha of a linear functional of a
 # regression g, E m(W; g) = E alpha(X) g(X), is one ridge regression with the
 # features of g. A problem is
@@ -14,12 +23,6 @@
 # F'DF/n = V diag(v) V', all are regressions on the columns (H, FV), with the
 # eigenvalues (1, v), and with the ridge 0 for H.
 #
-# Offers from effect_riesz.R: effective_rows.
-# Offers from effect_riesz_space.R: check_slopes, feature_slopes.
-# Offers from effect_weights.R: target_functional, warn_outside.
-# Offers from effect_weights_methods.R: change_data.
-# Offers from effect_effect.R: influence_covariance, with_residuals.
-# Offers from effect_methods.R: fit_lines.kme_effect.
 
 # The problem in these axes: z, b: rows of the source and of the functional;
 # target, along: means of b and of yz; values; free: how many have no ridge;

@@ -1,5 +1,4 @@
-# What an estimator does: the verbs that doors call, with what most estimators
-# do.
+# The shelf est_: estimators of kernel means, as objects with verbs.
 #
 # Offers from est_verbs.R: allows_sample, est_between, est_fit, est_lines,
 #   est_operator, est_parts, est_settle, est_settle_variable, est_share,
@@ -14,6 +13,10 @@
 # Offers from est_fkmse.R: search_lambda.
 # Offers from est_marginal.R: keep_last, marginal_bags, marginal_norms,
 #   order_noise.
+#
+# What an estimator does: the verbs that doors call, with what most estimators
+# do.
+#
 
 # The fit on a sample for new_kme(): list(weights, lambda, fitted, norm2, rho,
 # varrho, and what the estimator has besides: alpha, noise, target,

@@ -1,3 +1,5 @@
+# The shelf gram_: Gram matrices, their spectra, and shrinkage of them.
+#
 # Offers from gram_gram.R: center_matrix, center_source, check_gram,
 #   clip_values, fit_summary.gram, form_gram, gram_note, new_gram,
 #   new_identity, principal_gram, read_distances, remember, rounding_of,

@@ -1,10 +1,13 @@
-# Feature maps of the blocks of an instrumental-variable fit: K = FF', row i of
-# F the features of point i. A map is list(kind, sample, r: the number of
-# features, ...), made once for all rows.
+# The shelf iv_: instrumental variables.
 #
 # Offers from iv_map.R: exact_map, fourier_map, landmark_map, map_features,
 #   point_features, section_features, small_map.
 # Offers from iv_iv.R: check_outcome, read_clusters, read_row_weights.
+#
+# Feature maps of the blocks of an instrumental-variable fit: K = FF', row i of
+# F the features of point i. A map is list(kind, sample, r: the number of
+# features, ...), made once for all rows.
+#
 
 new_map <- function(kind, sample, r, ...) {
   list(kind = kind, sample = sample, r = r, ...)

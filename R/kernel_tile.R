@@ -1,7 +1,5 @@
-# The border to the core's folds over the tiles of a Gram matrix (core/tile.c).
-# `y = NULL` is the symmetric walk over x. Without a kernel (NULL) x is a Gram
-# matrix itself. A kernel that is an R function takes the same folds block of
-# rows by block of rows, in R.
+# The shelf kernel_: kernel objects, their values, and folds over tiles, which
+# are the border to C.
 #
 # Offers from kernel_tile.R: block_means, check_overflow, fold, fold_apply,
 #   fold_rows, fold_store, is_function_kernel, is_sum, native_source,
@@ -17,6 +15,12 @@
 #   check_mixture, component, component_at, components_of, draw_mixture,
 #   gaussian_gram, has_closed_form, is_each, mixture_at, mixture_inner,
 #   noise_matrix, pair_values.
+#
+# The border to the core's folds over the tiles of a Gram matrix (core/tile.c).
+# `y = NULL` is the symmetric walk over x. Without a kernel (NULL) x is a Gram
+# matrix itself. A kernel that is an R function takes the same folds block of
+# rows by block of rows, in R.
+#
 
 # What the core takes for a sample (km_source): list(kernel, x, y). The points
 # are centered and scaled as they are packed. `center`, if given, is where the

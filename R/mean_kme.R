@@ -1,3 +1,5 @@
+# The shelf mean_: the kernel mean, kme(), and intervals of its values.
+#
 # Offers from mean_kme.R: check_estimator, estimate_mean.
 # Offers from mean_methods.R: describe_mean, weights_summary.
 # Offers from mean_plot.R: kernel_axes, picture_bars, picture_selection,

@@ -1,13 +1,16 @@
+# The shelf op_: operators: centring, components, covariance, discriminants.
+#
+# Offers from op_center.R: centered_spectrum.
+# Offers from op_pca.R: check_rows_kept, component_labels.
+# Offers from op_calibrate.R: class_probability, fit_sigmoids,
+#   picture_calibration.
+#
 # What kernel PCA, covariance operators and discriminants share: a sample whose
 # features are centered by an embedding mu. With m_i = mu(x_i),
 #   K^c_ij = <phi(x_i) - mu, phi(x_j) - mu> = K_ij - m_i - m_j + |mu|^2,
 # for new points L^c_zj = L_zj - m_j - mu(z) + |mu|^2. mu may be any fit of
 # kme(): only its values and its norm enter.
 #
-# Offers from op_center.R: centered_spectrum.
-# Offers from op_pca.R: check_rows_kept, component_labels.
-# Offers from op_calibrate.R: class_probability, fit_sigmoids,
-#   picture_calibration.
 
 # list(sample, work: the sample with what was formed on the way, n, mean: the
 # fit mu, at: its values m, norm2: |mu|^2). `center` is an estimator or a fit.

@@ -1,3 +1,13 @@
+# The shelf plot_: pictures of fits, as data and drawn.
+#
+# Offers from plot_draw.R: accent, across_layer, axis_names, check_type,
+#   draw_picture, error_layer, groups_picture, histogram_layer,
+#   key_entries, level_colors, level_entries, level_palette, level_pch,
+#   lying_layer, mark_layer, measured_fill, most_points_drawn, new_layer,
+#   new_panels, new_picture, padded_range, picture_limits,
+#   picture_sequence, points_layer, span_layer, surface_layers, surface_of,
+#   tint.
+#
 # Pictures: what a plot shows, as data, which plot() draws (draw_picture()) and
 # autoplot() gives to ggplot2. A picture is list(title, xlab, ylab, layers,
 # value: what plot() returns) and, where it is not the default:
@@ -16,13 +26,6 @@
 # that it stands for, and `main`: TRUE where the graphical parameters of the
 # caller are for it.
 #
-# Offers from plot_draw.R: accent, across_layer, axis_names, check_type,
-#   draw_picture, error_layer, groups_picture, histogram_layer,
-#   key_entries, level_colors, level_entries, level_palette, level_pch,
-#   lying_layer, mark_layer, measured_fill, most_points_drawn, new_layer,
-#   new_panels, new_picture, padded_range, picture_limits,
-#   picture_sequence, points_layer, span_layer, surface_layers, surface_of,
-#   tint.
 
 new_picture <- function(title, xlab, ylab, layers, value, ...) {
   layers <- layers[!vapply(layers, is.null, NA)]

@@ -1,4 +1,5 @@
-# A sample: a double matrix with at least one row and one column, all finite.
+# The shelf read_: what users give becomes data: data frames, formulas,
+# columns, units, scales.
 #
 # Offers from read_data.R: as_factor, as_factors, as_numbers, bind_rows,
 #   check_classes, check_data, check_each, check_factor, check_finite,
@@ -22,6 +23,9 @@
 #   mixed_levels, read_factor, read_term, read_variable, read_variables,
 #   refit_variable, refuse_beside_own, side_kernels, takes_kernel,
 #   variable_input, variable_kernel, variable_lines, variable_newdata.
+#
+# A sample: a double matrix with at least one row and one column, all finite.
+#
 check_data <- function(x, name = "x") {
   if (inherits(x, "kernelMatrix")) {
     stop_input("'", name, "' must hold points; as_gram() takes a matrix of ",

@@ -1,16 +1,5 @@
-# A sample: what kernel means are estimated from, and the only place that knows
-# of what kind one is. Fields, all of them public:
-#   n        number of points
-#   kernel   the kernel, its bandwidth a number; NULL if only values are known
-#   x        the points as the kernel takes them, n x d; NULL where only values
-#            are known
-#   raw      the points as they were given, NULL where these are x
-#   gram     their Gram matrix, if one was given or formed; else NULL
-#   weights  the user's, or NULL for 1/n each
-#   origin   of a linear kernel, or of a sum with one, where that is not 0
-#   blocks   codes of the points, given which its features are centered, or NULL
-# A new kind of sample is a constructor, and methods for the verbs below.
-# A sketch (sketch_sample.R) is one of which only sums over points are known.
+# The shelf sample_: samples, whether points, Gram matrices or sketches, and
+# their verbs.
 #
 # Offers from sample_sample.R: as_sample, axes_of, brings_kernel,
 #   center_blocks, center_linear, check_rows, describe_sample, evenly,
@@ -31,6 +20,21 @@
 #   norm2_part, norm2_parts, part_at, parts_at, scale_parts, target_parts,
 #   values_at, weights_of, weights_on.
 # Offers from sample_target.R: check_target, check_target_kind, is_mixture.
+#
+# A sample: what kernel means are estimated from, and the only place that knows
+# of what kind one is. Fields, all of them public:
+#   n        number of points
+#   kernel   the kernel, its bandwidth a number; NULL if only values are known
+#   x        the points as the kernel takes them, n x d; NULL where only values
+#            are known
+#   raw      the points as they were given, NULL where these are x
+#   gram     their Gram matrix, if one was given or formed; else NULL
+#   weights  the user's, or NULL for 1/n each
+#   origin   of a linear kernel, or of a sum with one, where that is not 0
+#   blocks   codes of the points, given which its features are centered, or NULL
+# A new kind of sample is a constructor, and methods for the verbs below.
+# A sketch (sketch_sample.R) is one of which only sums over points are known.
+#
 
 new_sample <- function(kind, n, kernel, x = NULL, gram = NULL, weights = NULL,
                        raw = NULL) {

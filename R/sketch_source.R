@@ -1,3 +1,6 @@
+# The shelf sketch_: data of any size: sources, landmarks, sums over blocks of
+# rows.
+#
 # Offers from sketch_source.R: rows_of_vector.
 # Offers from sketch_landmarks.R: landmark_points.
 # Offers from sketch_sums.R: by_numbers, check_same_landmarks, full_bins,

@@ -1,8 +1,11 @@
+# The shelf stream_: monitors of streams and changes in them.
+#
+# Offers from stream_days.R: times_columns.
+#
 # Days as points: each group of a sketch is a day (a batch, a bin of time), and
 # what is known of it are the mean of its rows' features, their covariance and
 # what the landmarks lose of them.
 #
-# Offers from stream_days.R: times_columns.
 
 # --- Days of a sketch --------------------------------------------------------
 

@@ -1,5 +1,4 @@
-# What the tests share: the object, what is asked for, how labels are permuted,
-# p-values and null laws, estimators under relabeling, words, plots, update().
+# The shelf test_: tests: two samples, many groups, a model, independence.
 #
 # Offers from test_test.R: draw_permutations, permutation_p.
 # Offers from test_methods.R: least_words.
@@ -7,6 +6,10 @@
 #   filter_most_columns, filter_most_points, pivoted_factor.
 # Offers from test_mmd_sums.R: null_spectrum.
 # Offers from test_mmd_sketch.R: centered_covariance.
+#
+# What the tests share: the object, what is asked for, how labels are permuted,
+# p-values and null laws, estimators under relabeling, words, plots, update().
+#
 
 # --- What experts set --------------------------------------------------------
 
