@@ -4,7 +4,9 @@
 #
 #   Rscript tools/fuzz.R [--from SEED] [--calls N] [--functions REGEX]
 #                        [--jobs N]
-#   Rscript tools/fuzz.R --replay SEED
+#   Rscript tools/fuzz.R --replay SEED [--compare FILE]
+#   Rscript tools/fuzz.R --save FILE [--from SEED] [--calls N]
+#   Rscript tools/fuzz.R --compare FILE [--jobs N]
 #
 # A call follows from its seed alone. It must end in a result without NaN, in an
 # error of the package, in R's own words about an argument that is missing or
@@ -12,9 +14,13 @@
 # damaged object, in anything but a crash or a call that does not end. All else
 # is "other", is listed, and is the exit status 1.
 #
+# --save keeps calls, mostly sound ones, with what they gave; --compare makes
+# the same calls with another installed package (R_LIBS), lists what differs,
+# and has the exit status 1 if anything does. fuzz/keep.R says what is compared.
+#
 # The parts: fuzz/world.R (data, hostile values, damage), fuzz/pool.R (objects),
 # fuzz/scene.R and fuzz/recipes.R (sound arguments), fuzz/plan.R (a call from a
-# seed), fuzz/run.R (the call and the verdict).
+# seed), fuzz/run.R (the call and the verdict), fuzz/keep.R (results compared).
 
 script <- grep("^--file=", commandArgs(), value = TRUE)
 script <- gsub("~+~", " ", sub("^--file=", "", script), fixed = TRUE)
@@ -22,7 +28,8 @@ tools_folder <- normalizePath(dirname(script))
 package <- "kernmean"
 
 options_of <- function(given) {
-  known <- c("from", "calls", "functions", "jobs", "replay", "worker", "list")
+  known <- c("from", "calls", "functions", "jobs", "replay", "worker", "list",
+             "save", "compare", "keep")
   options <- list(from = "1", calls = "1000", functions = "", jobs = "1")
   i <- 1L
   while (i < length(given) && sub("^--", "", given[i]) %in% known) {
@@ -39,6 +46,10 @@ options_of <- function(given) {
       stop("--", name, " must be a whole number below 2^31", call. = FALSE)
     }
     options[[name]] <- number
+  }
+  for (name in intersect(names(options), c("save", "compare"))) {
+    options[[name]] <- file.path(normalizePath(dirname(options[[name]])),
+                                 basename(options[[name]]))
   }
   options
 }
@@ -58,7 +69,8 @@ prepare <- function() {
   for (other in c("generics", "ggplot2", "bit64")) {
     suppressPackageStartupMessages(requireNamespace(other, quietly = TRUE))
   }
-  for (file in c("world", "pool", "scene", "recipes", "plan", "run")) {
+  for (file in c("world", "pool", "scene", "recipes", "plan", "run",
+                 "keep")) {
     sys.source(file.path(tools_folder, "fuzz", paste0(file, ".R")), globalenv(),
                keep.source = FALSE)
   }
@@ -85,14 +97,50 @@ choose_seeds <- function(options, found) {
   seeds
 }
 
+# Calls that are kept: the folder with a file for each, what a worker is told of
+# it, and those of before.
+keeping <- FALSE
+kept_folder <- NULL
+worker_options <- NULL
+old <- NULL
+
+start_keeping <- function(options) {
+  if (!is.null(options$compare)) old <<- readRDS(options$compare)
+  keeping <<- !is.null(options$save %||% options$compare %||% options$keep)
+  if (!keeping) return()
+  modes <<- kept_modes
+  limit_seconds <<- kept_seconds
+  kept_folder <<- options$keep %||% tempfile("kept-")
+  dir.create(kept_folder, FALSE)
+  worker_options <<- paste("--keep", shQuote(kept_folder), if (!is.null(old)) {
+    paste("--compare", shQuote(options$compare))
+  })
+}
+
+finish_keeping <- function(file, seeds) {
+  files <- file.path(kept_folder, whole(seeds))
+  names(files) <- whole(seeds)
+  new <- lapply(files[file.exists(files)], readRDS)
+  if (!is.null(old)) return(compare(old, new))
+  saveRDS(new, file)
+  TRUE
+}
+
+plan_of <- function(seed, found) {
+  plan <- old[[whole(seed)]]$plan
+  plan %||% if (keeping) kept_plan(seed, found) else make_plan(seed, found)
+}
+
 # A worker takes seeds from a file and writes a line before and after each call.
 work <- function(seeds, file, found) {
   log <- file(file, "a")
   for (seed in seeds) {
     cat("@", whole(seed), "\n", sep = "", file = log)
     flush(log)
-    plan <- make_plan(seed, found)
-    end <- run_plan(plan, found)
+    end <- run_plan(plan_of(seed, found), found)
+    if (!is.null(kept_folder) && !is.null(end$kept)) {
+      saveRDS(end$kept, file.path(kept_folder, whole(seed)), compress = FALSE)
+    }
     unlink(list.files(".", all.files = TRUE, no.. = TRUE), recursive = TRUE)
     what <- if (end$outcome %in% c("other", "stale")) end$what
     what <- gsub("[\t\n\r]+", " ", enc2utf8(what %||% ""))
@@ -145,7 +193,7 @@ start_worker <- function(todo, log) {
     "ulimit -c 0; ulimit -v", whole(memory_kb), "2>/dev/null;",
     "OMP_WAIT_POLICY=passive exec",
     shQuote(file.path(R.home("bin"), "Rscript")), shQuote(script),
-    "--worker", shQuote(todo), "--list", shQuote(log)
+    "--worker", shQuote(todo), "--list", shQuote(log), worker_options
   )
   suppressWarnings(system2("sh", c("-c", shQuote(command)), stdout = TRUE,
                            stderr = TRUE, timeout = slice_seconds))
@@ -165,7 +213,7 @@ read_ends <- function(lines, found) {
   ends$ms <- as.numeric(ends$ms)
   # Of a process that died the function is known by the seed.
   for (i in which(!nzchar(ends$entry))) {
-    plan <- make_plan(as.numeric(ends$seed[i]), found)
+    plan <- plan_of(as.numeric(ends$seed[i]), found)
     ends$entry[i] <- plan$entry$name
     ends$mode[i] <- plan$mode
   }
@@ -200,7 +248,7 @@ report <- function(ends, seconds, left_out) {
 }
 
 replay <- function(seed, found) {
-  plan <- make_plan(seed, found)
+  plan <- plan_of(seed, found)
   cat("# ", plan$entry$name, ", ", plan$mode, "\n", sep = "")
   note <<- function(...) cat("# damage: ", ..., "\n", sep = "")
   end <- run_plan(plan, found, tell = TRUE)
@@ -217,17 +265,21 @@ main <- function() {
   if (!is.null(options$worker)) {
     seeds <- as.numeric(readLines(options$worker))
     found <- prepare()
+    start_keeping(options)
     work(seeds, options$list, found)
     return(TRUE)
   }
   if (!startsWith(script, "/")) script <<- file.path(getwd(), script)
   found <- prepare()
+  start_keeping(options)
   if (!is.null(options$replay)) {
     return(replay(options$replay, found))
   }
   begun <- proc.time()[[3L]]
-  seeds <- choose_seeds(options, found)
-  slices <- split(seeds, (seq_along(seeds) - 1L) %/% 1000L)
+  seeds <- if (is.null(old)) choose_seeds(options, found) else
+    as.numeric(names(old))
+  slice <- if (keeping) 250L else 1000L
+  slices <- split(seeds, (seq_along(seeds) - 1L) %/% slice)
   jobs <- min(options$jobs, length(slices), parallel::detectCores())
   ends <- if (jobs > 1) {
     parallel::mclapply(slices, run_slice, mc.cores = jobs,
@@ -237,8 +289,10 @@ main <- function() {
   }
   failed <- vapply(ends, inherits, NA, "try-error")
   if (any(failed)) stop(ends[[which(failed)[1L]]])
-  report(read_ends(unlist(ends), found), proc.time()[[3L]] - begun,
-         found$left_out)
+  fine <- is.null(old) &&
+    report(read_ends(unlist(ends), found), proc.time()[[3L]] - begun,
+           found$left_out)
+  if (keeping) finish_keeping(options$save, seeds) else fine
 }
 
 if (!main()) quit(status = 1L)

@@ -264,6 +264,8 @@ world$pool <- function(class, i) {
       if (identical(e, world)) "world"
     })
   }
+  # Random numbers go on from here, whether it was there or not.
+  set.seed(1L)
   unserialize(pool[[key]], refhook = \(name) world)
 }
 

@@ -11,23 +11,31 @@ run_plan <- function(plan, found, tell = FALSE) {
   space <- new.env(parent = world)
   begun <- proc.time()[[3L]]
   result <- run_call(plan, space, tell)
-  if (result$outcome == "result" && !is.null(plan$follow)) {
+  kept <- list(plan = with_data(plan, space), record = result$record)
+  kept$plan$follow <- NULL
+  came <- result$outcome == "result" ||
+    is.list(plan$follow) && !is.null(result$value)
+  if (came && !is.null(plan$follow)) {
     next_plan <- follow(plan, result$value, found)
     if (!is.null(next_plan)) {
       space$result <- result$value
       result <- run_call(next_plan, space, tell)
+      kept$plan$follow <- with_data(next_plan, space)
+      kept$record <- c(kept$record, result$record)
       plan <- next_plan
     }
   }
   result$value <- NULL
+  result$kept <- if (result$outcome != "limit") kept
   result$entry <- plan$entry$name
   result$mode <- plan$mode
   result$seconds <- proc.time()[[3L]] - begun
   result
 }
 
-# A method of what came back, with sound arguments.
+# A method of what came back, with sound arguments, or the plan that was kept.
 follow <- function(plan, value, found) {
+  if (is.list(plan$follow)) return(plan$follow)
   of_class <- Filter(\(e) {
     is_method(e) && inherits(value, e$class)
   }, found$entries)
@@ -57,11 +65,12 @@ run_call <- function(plan, space, tell) {
   before <- state()
   answer <- answer_of(made$call, space, plan)
   after <- state()
+  record <- if (keeping) keep_answer(answer, plan)
   while (sink.number() > depth) sink()
   if (!is.null(undo)) undo()
   while (!is.null(grDevices::dev.list())) grDevices::dev.off()
   kernmean::kernmean_threads("default")
-  judge(answer, plan, changed(before, after))
+  c(judge(answer, plan, changed(before, after)), list(record = record))
 }
 
 # The arguments as variables; what a function of the package refuses to make is
@@ -90,7 +99,8 @@ make_values <- function(plan, space, tell) {
         suppressMessages(eval(code, space))
       )), error = identity)
       if (inherits(made, "error")) {
-        return(list(fault = refused(made, code)))
+        record <- leaves(class(made), paste0(entry$name, ":", variable))
+        return(list(fault = c(refused(made, code), list(record = record))))
       }
       assign(variable, made[[1L]], space)
       call[[length(call) + 1L]] <- as.name(variable)
@@ -135,11 +145,16 @@ expected_warnings <- c(
 )
 
 answer_of <- function(call, space, plan) {
-  answer <- list(warnings = character(), value = NULL, error = NULL,
-                 calls = NULL, names = all.names(call),
+  answer <- list(warnings = character(), signals = character(), value = NULL,
+                 error = NULL, calls = NULL, names = all.names(call),
                  classed = FALSE, seconds = 0, strict = FALSE)
   strict <- identical(getOption("warn"), 2)
+  signal <- function(condition) {
+    answer$signals <<- c(answer$signals, paste(class(condition),
+                                               collapse = " "))
+  }
   on_warning <- function(w) {
+    signal(w)
     own <- inherits(w, c("kernmean_warning", "fuzz_user"))
     if (own) answer$classed <<- TRUE
     known <- vapply(expected_warnings, grepl, NA, conditionMessage(w))
@@ -151,6 +166,7 @@ answer_of <- function(call, space, plan) {
     if (!strict || !own) invokeRestart("muffleWarning")
   }
   on_message <- function(m) {
+    signal(m)
     if (!inherits(m, "kernmean_message") &&
           !inherits(m, "kernmean_message_openmp")) {
       answer$warnings <<- c(answer$warnings, paste("message:",
