@@ -17,7 +17,7 @@ bag_sums <- function(sample, sizes, weights = NULL, new = NULL) {
   sums <- if (is.null(new)) {
     .Call(C_r_block_sums, sample_source(sample), of, weights, NULL, NULL,
           FALSE)$sums
-  } else if (is_function_kernel(sample$kernel)) {
+  } else if (kernel_has(sample$kernel, "function")) {
     values <- fold_store(sample$kernel, new$z, sample$x)
     if (!is.null(weights)) values <- values * outer(new$weights, weights)
     by_row <- rowsum(values, bag_codes(rows), reorder = FALSE)

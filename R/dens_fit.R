@@ -400,7 +400,8 @@ match_all <- function(start, best, match, mean, plan, out, most) {
     widest <- max(best$variances, mean(scale(best$means, scale = FALSE)^2))
     # A descent that is to be stopped goes through better densities in plain
     # units, one to the end takes fewer steps in those of the embedding.
-    units <- if (is.null(out) && is.null(most) && is_rbf(mean$kernel)) {
+    units <- if (is.null(out) && is.null(most) &&
+                   kernel_has(mean$kernel, "Gaussian form")) {
       embedding_units(best, mean$kernel, unit)
     } else {
       rep(c(1, sqrt(widest), 1), c(m, size, m))
@@ -661,7 +662,7 @@ read_shape <- function(shape, start, sample) {
     c("full", "common")
   } else if (!is.null(start)) {
     "isotropic"
-  } else if (is_scaled(sample$kernel) &&
+  } else if (kernel_has(sample$kernel, "scaling") &&
                !covariance_spans(sample_raw(sample))) {
     c("isotropic", "full", "common")
   } else {
@@ -681,12 +682,14 @@ density_sample <- function(asked) {
   x <- asked$x
   mean <- asked$estimator
   fitted <- inherits(mean, "kme")
-  if (is_sum(asked$kernel)) check_closed_form(asked$kernel, sums = FALSE)
+  if (kernel_has(asked$kernel, "parts")) {
+    check_closed_form(asked$kernel, sums = FALSE)
+  }
   sample <- if (inherits(x, "kme_sketch")) {
     sample_support(as_sample(x))
   } else if (fitted && !brings_kernel(x)) {
     fit_sample(check_data(x), mean$kernel,
-               if (!is_scaled(mean$kernel)) FALSE)
+               if (!kernel_has(mean$kernel, "scaling")) FALSE)
   } else {
     scale <- asked$scale
     scale <- scale %||% default_scale(x, asked$kernel)
@@ -705,7 +708,7 @@ density_sample <- function(asked) {
 
 # The units where nothing was said of them: whitened, where that can be.
 default_scale <- function(x, kernel) {
-  if (brings_kernel(x) || is_scaled(kernel)) {
+  if (brings_kernel(x) || kernel_has(kernel, "scaling")) {
     return(NULL)
   }
   if (is.numeric(kernel$bandwidth) && length(kernel$bandwidth) > 1L) {
@@ -778,14 +781,15 @@ check_density_kernel <- function(sample, estimator, searched) {
                " only; take scale = TRUE")
   }
   check_closed_form(kernel, sums = FALSE)
-  if (searched && !(is_rbf(kernel) && length(kernel$bandwidth) == 1L)) {
+  if (searched && !(kernel_has(kernel, "Gaussian form") &&
+                      length(kernel$bandwidth) == 1L)) {
     stop_input("'kernel' must be an RBF kernel with one bandwidth when ",
                "'bandwidths' is given, not the ", format_kernel(kernel))
   }
   # A stack of its own choice has what the kernel allows.
   noisy <- vapply(c(list(estimator), estimator$candidates), has_trait, NA,
                   "poly")
-  if (!is_rbf(kernel) &&
+  if (!kernel_has(kernel, "Gaussian form") &&
         (any(noisy) || !allows_sample(estimator, sample))) {
     stop_input("'kernel' must be an RBF kernel for the density by estimator ",
                "\"", estimator$name, "\", which has noise, not the ",

@@ -102,8 +102,7 @@ feature_slopes <- function(map, sample, z, along) {
 }
 
 check_slopes <- function(kernel) {
-  if (!kernel$family %in% c("rbf", "matern32", "matern52", "poly") ||
-        !is.null(kernel$columns)) {
+  if (!kernel_has(kernel, "derivatives")) {
     stop_input("'kernel' must have derivatives, as kernel_rbf(), ",
                "kernel_matern() and kernel_poly() have, not be the ",
                format_kernel(kernel))
@@ -113,14 +112,14 @@ check_slopes <- function(kernel) {
 # d k(z + t along, s)/dt at 0 for each pair of rows.
 section_slopes <- function(kernel, z, s, along) {
   of <- \(points, weights) drop(product(points, as.matrix(along * weights)))
-  if (is_poly(kernel)) {
+  if (kernel_has(kernel, "inner products")) {
     powers <- if (kernel$degree == 1) 1 else kernel$degree *
       fold_store(kernel_poly(kernel$degree - 1L, kernel$offset), z, s)
     return(powers * matrix(of(s, 1), nrow(z), nrow(s), byrow = TRUE))
   }
   theta2 <- rep_len(kernel$bandwidth, ncol(z))^2
   steps <- outer(of(z, 1 / theta2), of(s, 1 / theta2), \(a, b) b - a)
-  if (is_rbf(kernel)) {
+  if (kernel_has(kernel, "Gaussian form")) {
     return(fold_store(kernel, z, s) * steps)
   }
   # With a = sqrt(2 nu) r: nu = 3/2 or 5/2.

@@ -354,7 +354,7 @@ part_mean <- function(part) {
 # The law of independent doses and covariates, with the margins that there are.
 independent_law <- function(space, weights) {
   sample <- space$sample
-  if (!is_rbf(sample$kernel)) {
+  if (!kernel_has(sample$kernel, "Gaussian form")) {
     stop_input("'kernel' must be kernel_rbf() for weights of a numeric ",
                "treatment, not the ", format_kernel(sample$kernel))
   }

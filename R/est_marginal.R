@@ -98,7 +98,7 @@ check_noisy <- function(estimator, sample) {
   sample_points(sample, "'x' must hold points for estimator \"",
                 estimator$name, "\", not a matrix of kernel values")
   kernel <- sample$kernel
-  if (!is_rbf(kernel) && !(poly && is_poly(kernel, 1:3))) {
+  if (!has_noise_form(kernel, poly)) {
     stop_input("'kernel' must be an RBF",
                if (poly) ", linear or polynomial kernel up to degree 3" else
                  " kernel", " for estimator \"", estimator$name, "\"",
@@ -163,7 +163,8 @@ est_bags.est_marginal <- function(estimator, sample, sizes) {
 # In a test the marginalized kernel takes the place of an RBF kernel (Xia et
 # al., eqs. 30 and 34): it is `height` times a wider one.
 est_settle.est_marginal <- function(estimator, sample, where) {
-  if (!knows_points(sample) || !is_rbf(sample$kernel)) {
+  if (!knows_points(sample) ||
+        !kernel_has(sample$kernel, "Gaussian form")) {
     stop_input(where, " must be points with kernel_rbf() for estimator \"",
                estimator$name, "\" in a test, not ",
                words_of_sample(sample))
@@ -215,7 +216,8 @@ find_noise <- function(estimator, x, kernel, of = NULL) {
 # gradient where it is asked for; scale: of the variances to be tried; d; equal:
 # are all points?).
 marginal_score <- function(x, kernel) {
-  score <- (if (is_rbf(kernel)) rbf_score else poly_score)(x, kernel)
+  score_of <- if (kernel_has(kernel, "Gaussian form")) rbf_score else poly_score
+  score <- score_of(x, kernel)
   # Equal points have no score to lower; rounding is not to choose for them.
   c(score, list(d = ncol(x), equal = all(x == rep(x[1L, ], each = nrow(x)))))
 }
@@ -389,7 +391,7 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
   }
   c(
     paste0(what, " (", describe_rule(estimator), ")"),
-    if (is_linear(fit$kernel)) {
+    if (kernel_has(fit$kernel, "linear form")) {
       paste("a linear kernel sees no noise: the estimate is", plain)
     } else if (all(noise == 0)) {
       paste("without noise the estimate is", plain)
@@ -407,7 +409,7 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
 marginal_bags <- function(sample, sizes, noise, new = NULL) {
   x <- sample$x
   kernel <- sample$kernel
-  if (is_rbf(kernel)) {
+  if (kernel_has(kernel, "Gaussian form")) {
     if (is.null(new)) {
       return(.Call(C_r_bag_marginal, native_source(kernel, x),
                    as.integer(sizes), noise, NULL, NULL))
@@ -427,7 +429,8 @@ marginal_parts <- function(x, kernel, sizes, noise) {
     points <- points_sample(take_rows(x, rows), kernel)
     e <- noise[, b]
     list(list(sample = points, weights = rep(1 / points$n, points$n),
-              noise = if (!is_linear(kernel) && any(e > 0)) e))
+              noise = if (!kernel_has(kernel, "linear form") &&
+                            any(e > 0)) e))
   }, bag_rows(sizes), seq_along(sizes))
 }
 

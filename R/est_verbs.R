@@ -163,11 +163,17 @@ est_lines.kernmean_estimator <- function(estimator, fit, digits, plain,
 
 has_trait <- \(estimator, traits) any(traits %in% estimator$traits)
 
+# Does the kernel have a closed form for points with noise? `poly`: are
+# polynomial kernels good too?
+has_noise_form <- function(kernel, poly) {
+  kernel_has(kernel, if (poly) "closed form" else "Gaussian form") &&
+    !kernel_has(kernel, "parts")
+}
+
 # Has noise a closed form in the kernel of the sample, and points to be added
 # to? `poly`: are polynomial kernels good too?
 takes_noise <- function(sample, poly) {
-  kernel <- sample$kernel
-  knows_points(sample) && (is_rbf(kernel) || poly && is_poly(kernel, 1:3))
+  knows_points(sample) && has_noise_form(sample$kernel, poly)
 }
 
 # list(n, rows: the plain kernel mean at these, rho: its squared norm, varrho:

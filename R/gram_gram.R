@@ -133,7 +133,7 @@ principal_gram <- function(x) {
 # Of points in the units of a fitted kernel, with its origin.
 form_gram <- function(x, kernel, raw = NULL, origin = NULL) {
   k <- fold_store(kernel, x, NULL, origin)
-  if (is_function_kernel(kernel)) {
+  if (kernel_has(kernel, "function")) {
     k <- check_gram(k, "the matrix of kernel values")
   }
   new_gram(k, kernel, x, raw)

@@ -545,8 +545,8 @@ warn_linear <- function(task) {
     kernel <- sample$kernel
     rows <- task$rows[[of]]
     if (of %in% c("a", "b")) {
-      if (task$method == "classic" && is_linear(kernel) &&
-            kernel$offset == 0 && !is_scaled(kernel) &&
+      if (task$method == "classic" && kernel_has(kernel, "linear form") &&
+            kernel$offset == 0 && !kernel_has(kernel, "scaling") &&
             # The columns of dummies add up to a constant.
             max(abs(qr.resid(qr(sample$x), rep(1, sample$n)))) >= 1e-8) {
         warn_kernmean("the functions of kernel_linear() have no constant: ",

@@ -74,7 +74,8 @@ check_rank <- function(kept, name) {
 # The group of each point, in the order of their first points; NULL where the
 # kernel does not tell points apart, or more than half of them are alone.
 equal_points <- function(sample) {
-  if (!knows_points(sample) || !has_unit_diagonal(sample$kernel)) {
+  if (!knows_points(sample) ||
+        !kernel_has(sample$kernel, "unit diagonal")) {
     return(NULL)
   }
   code <- rep(1, sample$n)
@@ -117,7 +118,8 @@ landmark_values <- function(sample, rows, centers) {
 # Random Fourier features of the Gaussian kernel: sqrt(2/m) cos(x'omega + b).
 fourier_map <- function(variable, m, name) {
   sample <- variable$sample
-  if (!knows_points(sample) || !is_rbf(sample$kernel)) {
+  if (!knows_points(sample) ||
+        !kernel_has(sample$kernel, "Gaussian form")) {
     stop_input("'features' must not be given unless each block has points in ",
                "numeric columns with kernel_rbf(), or is a factor; '", name,
                "' is not so; 'landmarks' are for any kernel")

@@ -172,7 +172,7 @@ point_values <- function(object, f, new) {
                                     as.matrix(part$free$weights)))
   }
   if (any(part$weights != 0) && knows_points(block$sample) &&
-        has_unit_diagonal(block$sample$kernel)) {
+        kernel_has(block$sample$kernel, "unit diagonal")) {
     far <- sum(fold_apply(block$sample$kernel, new$z,
                           take_rows(block$sample$x, part$centers),
                           matrix(1, length(part$centers))) < 0.01)

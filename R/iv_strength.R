@@ -51,8 +51,9 @@ given_features <- function(given, block, z) {
 # The kernel asked for, if it can be that of some of the columns.
 part_kernel <- function(block) {
   kernel <- block$open
-  if (takes_kernel(block) && !is_scaled(kernel) && is.null(kernel$fun) &&
-        !is.function(kernel$bandwidth) && length(kernel$bandwidth) < 2L) {
+  if (takes_kernel(block) && !kernel_has(kernel, "scaling") &&
+        !kernel_has(kernel, "function") && !is.function(kernel$bandwidth) &&
+        length(kernel$bandwidth) < 2L) {
     kernel
   }
 }

@@ -1,3 +1,20 @@
+# The shelf kernel_: kernel objects, kernels fitted to data, their values, and
+# folds over tiles, which are the border to C.
+#
+# Offers from kernel_kernel.R: a_kernel, bandwidth_set, check_definite,
+#   check_kernel, describe_factors, flat_diagonal, format_kernel,
+#   kernel_has, kernel_lines, kernel_of, kernel_parts, new_kernel,
+#   same_kernel, several_positive, squared_kernel.
+# Offers from kernel_tile.R: block_means, check_overflow, fold, fold_apply,
+#   fold_diagonal, fold_rows, fold_store, native_source, rescale_source,
+#   row_panels.
+# Offers from kernel_fit.R: differ_in_names, fit_kernel, fit_units,
+#   positive_distances, power_of_two.
+# Offers from kernel_mixture.R: check_closed_form, check_covariances,
+#   check_mixture, component, component_at, components_of, draw_mixture,
+#   gaussian_gram, is_each, mixture_at, mixture_inner, noise_matrix,
+#   pair_values.
+
 #' Kernels
 #'
 #' Kernels are small objects that know their formula and how their bandwidth is
@@ -235,7 +252,7 @@ kernel_gower <- function(bandwidth = "median", ...) {
 # default of a door, or else the usual one.
 kernel_of <- function(x, kernel = NULL, default = NULL, name = "kernel") {
   mixed <- is.data.frame(x)
-  if (mixed && !is.null(kernel) && !is_gower(kernel)) {
+  if (mixed && !is.null(kernel) && !kernel_has(kernel, "factors")) {
     stop_input("'", name, "' must be kernel_gower() for columns some of which ",
                "are factors, not the ", format_kernel(kernel),
                "; model.matrix() makes numeric columns of them")
@@ -244,35 +261,55 @@ kernel_of <- function(x, kernel = NULL, default = NULL, name = "kernel") {
     if (!is.null(default)) list(default), list(kernel_rbf()))[[1L]]
 }
 
-# The families, by the names that core/kernel.h gives them, their formulas and
-# what they are called.
-# `falls`: from k(x, x) = 1 with the distance, strictly positive definite.
-# `square`: k^2 is the same kernel with a bandwidth so many times smaller.
+# The families by the names that core/kernel.h gives them. `has` is what
+# kernel_has() can be asked for:
+#   "flat diagonal"   k(x, x) is the same for all x
+#   "unit diagonal"   it is 1, k falls with the distance, and the Gram matrix of
+#                     different points is never singular
+#   "one sign"        all values have the same sign
+#   "Gaussian form"   k is a Gaussian density but for a factor
+#   "closed form"     the embedding of a Gaussian mixture is known
+#   "linear form"     k(x, y) = x'y + offset
+#   "inner products"  k is a function of x'y
+#   "derivatives"     k has a derivative in x that the package knows
+#   "factors"         columns may be factors
+#   "distances"       k is minus a distance, and only conditionally definite
+#   "function"        the values come from a function of the user
+#   "parts"           k is a sum of products of kernels
+# `up_to` is the highest degree of a polynomial that has something, `if_parts`
+# what a sum has when all its parts have it. k^2 is the same kernel with a
+# bandwidth `square` times smaller.
+falling <- c("flat diagonal", "unit diagonal", "one sign")
 kernel_families <- list(
-  rbf = list(formula = "exp(-|(x - y)/theta|^2/2)", falls = TRUE,
-             square = sqrt(2), title = "Gaussian kernel"),
-  laplace_l1 = list(formula = "exp(-sum |(x - y)/theta|)", falls = TRUE,
-                    square = 2, title = "L1 Laplace kernel"),
-  laplace_l2 = list(formula = "exp(-|(x - y)/theta|)", falls = TRUE,
-                    square = 2, title = "Laplace kernel"),
+  rbf = list(formula = "exp(-|(x - y)/theta|^2/2)", title = "Gaussian kernel",
+             has = c(falling, "Gaussian form", "closed form", "derivatives"),
+             square = sqrt(2)),
+  laplace_l1 = list(formula = "exp(-sum |(x - y)/theta|)",
+                    title = "L1 Laplace kernel", has = falling, square = 2),
+  laplace_l2 = list(formula = "exp(-|(x - y)/theta|)",
+                    title = "Laplace kernel", has = falling, square = 2),
   gower = list(
     formula = "exp(-(sum |x_j - y_j|/a_j + sum 1{x_f != y_f}/a_f)/theta)",
-    falls = TRUE, square = 2, title = "Gower kernel"
+    title = "Gower kernel", has = c(falling, "factors"), square = 2
   ),
   matern32 = list(
     formula = "(1 + sqrt(3) r) exp(-sqrt(3) r), r = |(x - y)/theta|",
-    falls = TRUE, title = "Matern 3/2 kernel"
+    title = "Matern 3/2 kernel", has = c(falling, "derivatives")
   ),
   matern52 = list(
     formula = "(1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r), r = |(x - y)/theta|",
-    falls = TRUE, title = "Matern 5/2 kernel"
+    title = "Matern 5/2 kernel", has = c(falling, "derivatives")
   ),
-  poly = list(formula = "x'y", title = "linear kernel"),
+  poly = list(formula = "x'y", title = "linear kernel",
+              has = c("inner products", "derivatives"),
+              up_to = c("linear form" = 1, "closed form" = 3)),
   energy = list(formula = "-|x - y| (conditionally positive definite)",
-                title = "energy kernel"),
+                title = "energy kernel", has = c("one sign", "distances")),
   "function" = list(formula = "a function of two matrices",
-                    title = "kernel given as a function"),
-  # Of the median.
+                    title = "kernel given as a function", has = "function"),
+  sum = list(formula = "", title = "sum of kernels", has = "parts",
+             if_parts = c("flat diagonal", "one sign", "closed form")),
+  # The median heuristic takes distances by the routines of kernels.
   sqdist = list(formula = "|x - y|^2"),
   l1dist = list(formula = "sum |x - y|")
 )
@@ -326,8 +363,9 @@ new_kernel <- function(family, formula = kernel_families[[family]]$formula,
 
 # The parts of what is to be added or multiplied.
 addends <- function(e, sign) {
-  if (!inherits(e, "kernmean_kernel") || is_scaled(e) ||
-        e$family %in% c("energy", "function", "gower")) {
+  if (!inherits(e, "kernmean_kernel") || kernel_has(e, "scaling") ||
+        kernel_has(e, "distances") || kernel_has(e, "function") ||
+        kernel_has(e, "factors")) {
     stop_input("'", sign, "' must be of positive definite kernels with a ",
                "formula, none of them of a fit to scaled columns, not ",
                describe(e))
@@ -335,10 +373,12 @@ addends <- function(e, sign) {
   kernel_parts(e)
 }
 
+part_widths <- \(parts) lengths(lapply(parts, \(part) part$at))
+part_times <- \(parts) vapply(parts, \(part) part$times, 0)
 by_product <- \(parts) split(parts, cumsum(part_times(parts) > 0))
 
 kernel_parts <- function(kernel) {
-  if (is_sum(kernel)) {
+  if (kernel_has(kernel, "parts")) {
     return(kernel$parts)
   }
   kernel$times <- 1
@@ -346,7 +386,7 @@ kernel_parts <- function(kernel) {
 }
 
 new_sum <- function(parts) {
-  kernel <- new_kernel("sum", "", title = "sum of kernels")
+  kernel <- new_kernel("sum")
   kernel$parts <- unname(parts)
   kernel
 }
@@ -364,60 +404,29 @@ on_columns <- function(kernel, columns) {
   new_sum(kernel_parts(kernel))
 }
 
-# Which of the columns of x a part sees.
-columns_at <- function(columns, x, name) {
-  if (is.null(columns)) {
-    return(seq_len(ncol(x)))
-  }
-  known <- if (is.character(columns)) colnames(x) else seq_len(ncol(x))
-  wrong <- setdiff(columns, setdiff(known, known[duplicated(known)]))
-  if (length(wrong)) {
-    stop_input("'columns' of a kernel must each be one of the columns of '",
-               name, "' (", if (is.null(known)) "which have no names" else
-                 shorten(known, 8L), "), not ", describe(wrong[1L]))
-  }
-  match(columns, known)
-}
-
-fit_sum <- function(kernel, x, name) {
-  kernel$parts <- lapply(kernel$parts, \(part) {
-    part$at <- columns_at(part$columns, x, name)
-    fit_kernel(part, take_columns(x, part$at), name)
-  })
-  kernel
-}
-
 # --- What a kernel can do ----------------------------------------------------
 
-# Noise and mixtures in closed form go by these two.
-is_rbf <- function(kernel) identical(kernel$family, "rbf")
-
-is_poly <- function(kernel, degree = kernel$degree) {
-  identical(kernel$family, "poly") && kernel$degree %in% degree
-}
-
-is_gower <- function(kernel) {
-  is.list(kernel) && identical(kernel$family, "gower")
-}
-
-is_linear <- function(kernel) is_poly(kernel, 1L)
-
-# Does another origin add to its values only what centering takes away again?
-is_translated <- function(kernel) {
-  if (!is_sum(kernel)) {
-    return(is_linear(kernel))
+# Has the kernel this property, one of `has` in the table above, or a "scaling"
+# of its columns? NULL, the kernel of a matrix of given values, has none.
+kernel_has <- function(kernel, property) {
+  if (!is.list(kernel) || !inherits(kernel, "kernmean_kernel")) {
+    return(FALSE)
   }
-  parts <- kernel_parts(kernel)
-  linear <- vapply(parts, is_linear, NA)
-  any(linear) && all(part_times(parts) > 0) &&
-    all(linear | vapply(parts, has_unit_diagonal, NA))
+  family <- kernel_families[[kernel$family]]
+  # A product has no closed form, which its parts have.
+  property == "scaling" && !is.null(kernel$scaling) ||
+    property %in% family$has ||
+    isTRUE(kernel$degree <= family$up_to[property]) ||
+    property %in% family$if_parts &&
+      all(vapply(kernel$parts, kernel_has, NA, property)) &&
+      (property != "closed form" || all(part_times(kernel$parts) > 0))
 }
 
-is_definite <- function(kernel) !identical(kernel$family, "energy")
-
-# Has every value the same sign?
-has_one_sign <- function(kernel) {
-  !is.null(flat_diagonal(kernel)) || !is_definite(kernel)
+# k(x, x) where it is the same for all x, else NULL.
+flat_diagonal <- function(kernel) {
+  if (kernel_has(kernel, "flat diagonal")) {
+    sum(part_times(kernel_parts(kernel)))
+  }
 }
 
 # k^2 where it is a kernel of the same family, else NULL.
@@ -439,7 +448,7 @@ same_kernel <- function(a, b, d) {
 }
 
 check_definite <- function(kernel) {
-  if (!is_definite(kernel)) {
+  if (kernel_has(kernel, "distances")) {
     stop_input(
       "'kernel' must be positive definite; the energy kernel is for tests of ",
       "plain kernel means only", if (endsWith(kernel$title, "given")) {
@@ -476,7 +485,8 @@ check_kernel <- \(kernel, name = "kernel") take(kernel, a_kernel, name)
 #' @rdname kernel_rbf
 #' @export
 print.kernmean_kernel <- function(x, ...) {
-  say(kernel_lines(x), if (!is_sum(x)) paste("  k(x, y) =", x$formula))
+  formula <- if (!kernel_has(x, "parts")) paste("  k(x, y) =", x$formula)
+  say(kernel_lines(x), formula)
   invisible(x)
 }
 
@@ -503,7 +513,7 @@ describe_factors <- function(scaling) {
 # "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized";
 # of a sum "(Gaussian kernel, bandwidth 2, on a) + 3 (linear kernel, on b)".
 format_kernel <- function(kernel) {
-  if (is_sum(kernel)) {
+  if (kernel_has(kernel, "parts")) {
     times <- part_times(kernel$parts)
     words <- vapply(kernel$parts, format_kernel, "")
     if (length(words) > 1L) words <- paste0("(", words, ")")
@@ -525,217 +535,6 @@ format_kernel <- function(kernel) {
           kernel$rule, if (!is.null(kernel$columns)) {
             paste("on columns", shorten(kernel$columns))
           }, describe_scaling(kernel)), collapse = ", ")
-}
-
-#' Matrix of kernel values
-#'
-#' The values of a kernel at all pairs of rows of two data sets.
-#'
-#' @param x A numeric matrix or data frame, points in rows (n rows, d columns);
-#'   a vector is one column.
-#' @param y The same for the second set (m rows); `x` itself when missing.
-#' @param kernel A kernel, such as [kernel_rbf()]; without `y` by name.
-#' @param ... Must be empty.
-#' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns, see
-#'   [gram()]; those of `x` decide.
-#' @return The plain n by m matrix \eqn{k(x_i, y_j)}{k(x_i, y_j)}, with the row
-#'   names of `x` and `y`. A bandwidth that is to be chosen is chosen from `x`
-#'   alone; `fit$kernel` of a fit holds a kernel whose bandwidth is a number.
-#'
-#' @details Time O(nmd), half of that when `y` is missing; memory is the result.
-#' A matrix that would not fit is refused before it is allocated (the limit is
-#' what the system has free, or `options(kernmean.memory = bytes)`). Most uses
-#' need no matrix: [kme()] and its methods sum over tiles of it.
-#' @seealso [glossary]
-#' @examples
-#' x <- as.matrix(iris[, 1:4])
-#' K <- kernel_matrix(x, kernel = kernel_rbf())
-#' K[1:3, 1:3]
-#' image(K, useRaster = TRUE)
-#' @export
-kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
-                          scale = FALSE) {
-  asked <- request(kernel_matrix_arguments)
-  x <- read_points(asked$x)
-  y <- if (!is.null(asked$y)) check_newdata(asked$y, x, "y")
-  units <- fit_units(kernel_of(x, asked$kernel), x, asked$scale)
-  k <- fold_store(units$kernel, units$x,
-                  if (!is.null(y)) scale_points(units$kernel, y))
-  names <- list(rownames(x), rownames(y %||% x))
-  if (length(unlist(names))) dimnames(k) <- names
-  k
-}
-
-kernel_matrix_arguments <- door_table(
-  "kernel_matrix", x = anything, y = unless_given(anything),
-  kernel = unless_given(a_kernel), scale = unless_given(a_scale)
-)
-
-# --- Kernels fitted to data ----------------------------------------------
-
-# list(kernel, x: the points in its units, raw: as they were, NULL where that is
-# the same): a kernel fitted to points and to what `scale` says of their units.
-# A kernel that has been fitted with a scaling keeps that.
-fit_units <- function(kernel, x, scale = NULL, name = "x") {
-  if (is_gower(kernel)) {
-    if (asks_scale(scale)) {
-      stop_input("'scale' must be FALSE for kernel_gower(), which has units ",
-                 "of its own")
-    }
-    scale <- NULL
-    if (!is_scaled(kernel)) kernel$scaling <- gower_scaling(x)
-  }
-  if (is_scaled(kernel)) {
-    check_scaled_kernel(kernel, x, scale, name)
-  } else if (asks_scale(scale)) {
-    for (part in if (identical(scale, "whiten")) kernel_parts(kernel)) {
-      if (length(part$bandwidth) > 1L || !is.null(part$columns)) {
-        stop_input("'kernel' must have one bandwidth, for all columns, for ",
-                   "scale = \"whiten\", which turns the axes")
-      }
-    }
-    kernel$scaling <- new_scaling(x, scale, name)
-  }
-  z <- scale_points(kernel, x)
-  kernel <- fit_kernel(kernel, z, name)
-  if (is.null(scale) && !is_scaled(kernel) && !is_function_kernel(kernel)) {
-    parts <- Filter(\(part) length(part$bandwidth) <= 1L, kernel_parts(kernel))
-    for (at in unique(lapply(parts, `[[`, "at"))) {
-      warn_units(if (is.null(at)) x else take_columns(x, at), name)
-    }
-  }
-  list(kernel = kernel, x = z, raw = if (is_scaled(kernel)) x)
-}
-
-check_scaled_kernel <- function(kernel, x, scale, name) {
-  scaling <- kernel$scaling
-  if (!is.null(scale) && !identical(scale, scaling$type)) {
-    stop_input("'scale' must be ", deparse(scaling$type), " with the ",
-               "kernel of a fit that was scaled so, not ", deparse(scale))
-  }
-  d <- length(scaling$center)
-  nominal <- if (is.data.frame(x)) unname(vapply(x, is_nominal, NA))
-  ordered <- if (is.data.frame(x)) names(Filter(is.ordered, x))
-  if (ncol(x) != d || differ_in_names(scaling$columns, colnames(x)) ||
-        !identical(nominal, unname(scaling$nominal)) ||
-        !identical(ordered, names(scaling$places))) {
-    stop_input("'", name, "' must have the ", count_of(d, "column"),
-               " that the kernel was scaled for, in their order and with its ",
-               "factors: ", shorten(scaling$columns))
-  }
-}
-
-# Where both have some. A single one may differ.
-differ_in_names <- function(a, b) {
-  length(a) > 1L && length(b) && !identical(a, b)
-}
-
-most_points_for_exact_median <- 20000
-median_pairs <- 1e6
-
-# The kernel with its bandwidth as a number, chosen from x where it must be.
-fit_kernel <- function(kernel, x, name = "x") {
-  if (is_sum(kernel)) {
-    return(fit_sum(kernel, x, name))
-  }
-  bandwidth <- kernel$bandwidth
-  if (is.null(bandwidth)) {
-    return(kernel)
-  }
-  if (is.character(bandwidth)) {
-    return(median_bandwidth(kernel, x, name))
-  }
-  if (is.function(bandwidth)) {
-    bandwidth <- bandwidth(x)
-    take(bandwidth, several_positive, "bandwidth(x)")
-    kernel$rule <- "a function of the data"
-  }
-  if (!length(bandwidth) %in% c(1L, ncol(x))) {
-    stop_input(
-      "'bandwidth' must be one number or ", ncol(x),
-      ", one for each column, not ", length(bandwidth), " numbers"
-    )
-  }
-  if (length(bandwidth) > 1L) {
-    bandwidth <- in_order(bandwidth, colnames(x), "bandwidth", "the columns")
-  }
-  kernel$bandwidth <- unname(bandwidth)
-  kernel
-}
-
-median_bandwidth <- function(kernel, x, name = "x") {
-  kernel$rule <- "all points are equal"
-  kernel$bandwidth <- 1
-  unit <- power_of_two(x)
-  if (nrow(x) == 1L || unit == 0) {
-    return(kernel)
-  }
-  l1 <- kernel$family == "laplace_l1" || is_gower(kernel)
-  source <- native_source(new_kernel(if (l1) "l1dist" else "sqdist", "", unit),
-                          x)
-  exact <- nrow(x) <= most_points_for_exact_median
-  # The median of all distances, and that of the positive ones.
-  distances <- if (exact) {
-    .Call(C_r_kernel_median, source)
-  } else {
-    .Call(C_r_kernel_sampled_median, source, median_pairs)
-  }
-  distances <- unit * if (l1) distances else sqrt(distances)
-  if (!is.finite(distances[1L])) {
-    stop_kernmean("numeric", "distances overflow; rescale the columns of '",
-                  name, "'")
-  }
-  if (distances[2L] > 0) {
-    kernel$bandwidth <- distances[2L]
-    kernel$rule <- paste0(if (distances[1L] > 0) "the median distance" else
-      "the median of the positive distances", if (!exact) {
-        paste(" of", format_count(median_pairs), "random pairs")
-      })
-  }
-  kernel
-}
-
-# Distances as the rules of bandwidths take them: without zeros where these are
-# more than half, and 1 where there is nothing else.
-positive_distances <- function(distances) {
-  if (isTRUE(stats::median(distances) == 0)) {
-    distances <- distances[distances > 0]
-  }
-  if (length(distances)) distances else 1
-}
-
-# The size of the data's spread, in which no squared distance over- or
-# underflows; 0 if all points are equal.
-power_of_two <- function(x) {
-  ends <- .Call(C_r_column_ranges, x)
-  power_below(max(ends[2L, ] / 2 - ends[1L, ] / 2), 0)
-}
-
-# Is k(x, x) = 1, and the matrix of different points never singular?
-has_unit_diagonal <- function(kernel) {
-  isTRUE(kernel_families[[kernel$family]]$falls)
-}
-
-# k(x, x) of kernels that fall, and of sums of such; NULL of others.
-flat_diagonal <- function(kernel) {
-  if (!is.null(kernel) &&
-        all(vapply(kernel_parts(kernel), has_unit_diagonal, NA))) {
-    if (is_sum(kernel)) sum(part_times(kernel$parts)) else 1
-  }
-}
-
-fold_diagonal <- function(kernel, x, center = NULL) {
-  value <- flat_diagonal(kernel)
-  if (!is.null(value)) {
-    return(rep(value, nrow(x)))
-  }
-  if (is_function_kernel(kernel)) {
-    return(vapply(seq_len(nrow(x)), \(i) {
-      drop(call_kernel(kernel, take_rows(x, i), NULL))
-    }, 1))
-  }
-  source <- native_source(kernel, x, NULL, center)
-  check_overflow(kernel, .Call(C_r_kernel_diagonal, source))
 }
 
 # What print() says of the scaling.

@@ -62,15 +62,9 @@ check_covariances <- function(covariances, d, count, name) {
   covariances
 }
 
-# Of a sum, if each of its parts has one and stands alone.
-has_closed_form <- function(kernel) {
-  all(vapply(kernel_parts(kernel), \(part) {
-    part$times > 0 && (is_rbf(part) || is_poly(part, 1:3))
-  }, NA))
-}
-
 check_closed_form <- function(kernel, sums = TRUE) {
-  if (!has_closed_form(kernel) || !sums && is_sum(kernel)) {
+  if (!kernel_has(kernel, "closed form") ||
+        !sums && kernel_has(kernel, "parts")) {
     stop_input(
       "the embedding of a Gaussian mixture is known for RBF kernels, ",
       "polynomial kernels up to degree 3 and, but in a density, sums of them, ",
@@ -113,7 +107,7 @@ noise_matrix <- function(noise) {
 # noise), NULL for z_i itself. z: n x d.
 mixture_at <- function(mixture, kernel, z, noise = NULL) {
   check_closed_form(kernel)
-  if (is_sum(kernel)) {
+  if (kernel_has(kernel, "parts")) {
     return(add_parts(kernel, \(part, seen) {
       mixture_at(seen(mixture), part, take_columns(z, part$at))
     }))
@@ -134,7 +128,7 @@ component_at <- function(part, kernel, z, noise) {
     }, 0, USE.NAMES = FALSE))
   }
   noise <- noise %||% numeric(ncol(z))
-  if (is_rbf(kernel)) {
+  if (kernel_has(kernel, "Gaussian form")) {
     return(gaussian_kernel(sweep(z, 2, part$mean),
                            part$cov + noise_matrix(noise),
                            kernel$bandwidth))
@@ -149,7 +143,7 @@ component_at <- function(part, kernel, z, noise) {
 # E k(X, Y) for independent X, Y from two mixtures.
 mixture_inner <- function(p, q, kernel) {
   check_closed_form(kernel)
-  if (is_sum(kernel)) {
+  if (kernel_has(kernel, "parts")) {
     return(add_parts(kernel, \(part, seen) {
       mixture_inner(seen(p), seen(q), part)
     }))
@@ -179,7 +173,7 @@ pair_values <- function(a, b, f) {
 }
 
 gaussian_inner <- function(p, q, kernel) {
-  if (is_rbf(kernel)) {
+  if (kernel_has(kernel, "Gaussian form")) {
     difference <- matrix(p$mean - q$mean, nrow = 1)
     return(gaussian_kernel(difference, p$cov + q$cov, kernel$bandwidth))
   }

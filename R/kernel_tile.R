@@ -1,26 +1,7 @@
-# The shelf kernel_: kernel objects, their values, and folds over tiles, which
-# are the border to C.
-#
-# Offers from kernel_tile.R: block_means, check_overflow, fold, fold_apply,
-#   fold_rows, fold_store, is_function_kernel, is_sum, native_source,
-#   rescale_source, row_panels.
-# Offers from kernel_kernel.R: a_kernel, bandwidth_set, check_definite,
-#   check_kernel, describe_factors, differ_in_names, fit_kernel, fit_units,
-#   flat_diagonal, fold_diagonal, format_kernel, has_one_sign,
-#   has_unit_diagonal, is_definite, is_gower, is_linear, is_poly, is_rbf,
-#   is_translated, kernel_lines, kernel_of, kernel_parts, new_kernel,
-#   positive_distances, power_of_two, same_kernel, several_positive,
-#   squared_kernel.
-# Offers from kernel_mixture.R: check_closed_form, check_covariances,
-#   check_mixture, component, component_at, components_of, draw_mixture,
-#   gaussian_gram, has_closed_form, is_each, mixture_at, mixture_inner,
-#   noise_matrix, pair_values.
-#
 # The border to the core's folds over the tiles of a Gram matrix (core/tile.c).
 # `y = NULL` is the symmetric walk over x. Without a kernel (NULL) x is a Gram
 # matrix itself. A kernel that is an R function takes the same folds block of
 # rows by block of rows, in R.
-#
 
 # What the core takes for a sample (km_source): list(kernel, x, y). The points
 # are centered and scaled as they are packed. `center`, if given, is where the
@@ -29,7 +10,7 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
   if (is.null(kernel)) {
     return(list(NULL, x, NULL))
   }
-  if (is_sum(kernel)) {
+  if (kernel_has(kernel, "parts")) {
     return(sum_source(kernel, x, y, center))
   }
   points <- y %||% x
@@ -108,6 +89,20 @@ fold_rows <- function(kernel, x, y = NULL, center = NULL) {
   })
 }
 
+fold_diagonal <- function(kernel, x, center = NULL) {
+  value <- flat_diagonal(kernel)
+  if (!is.null(value)) {
+    return(rep(value, nrow(x)))
+  }
+  if (kernel_has(kernel, "function")) {
+    return(vapply(seq_len(nrow(x)), \(i) {
+      drop(call_kernel(kernel, take_rows(x, i), NULL))
+    }, 1))
+  }
+  source <- native_source(kernel, x, NULL, center)
+  check_overflow(kernel, .Call(C_r_kernel_diagonal, source))
+}
+
 # K v; a vector if it is one column or one row.
 fold_apply <- function(kernel, x, y = NULL, v, center = NULL) {
   drop(fold(kernel, x, y, center, \(k) k %*% v, rbind, \(source) {
@@ -118,7 +113,7 @@ fold_apply <- function(kernel, x, y = NULL, v, center = NULL) {
 # What the core gives; or of a kernel that is an R function what `combine` makes
 # of what `consume` makes of the values of rows, about a million at a time.
 fold <- function(kernel, x, y, center, consume, combine, native) {
-  if (!is_function_kernel(kernel)) {
+  if (!kernel_has(kernel, "function")) {
     source <- native_source(kernel, x, y, center)
     return(check_overflow(kernel, native(source)))
   }
@@ -163,18 +158,9 @@ call_kernel <- function(kernel, x, y) {
 
 # Only kernels that are not bounded can overflow.
 check_overflow <- function(kernel, values, of = "'x'") {
-  bounded <- !is.null(kernel) &&
-    !kernel$family %in% c("poly", "energy", "sum")
-  if (!bounded && !is_finite(values)) {
+  if (!kernel_has(kernel, "flat diagonal") && !is_finite(values)) {
     stop_kernmean("numeric",
                   "kernel values overflow; rescale the columns of ", of)
   }
   values
 }
-
-is_function_kernel <- function(kernel) identical(kernel$family, "function")
-
-is_sum <- function(kernel) identical(kernel$family, "sum")
-
-part_widths <- \(parts) lengths(lapply(parts, \(part) part$at))
-part_times <- \(parts) vapply(parts, \(part) part$times, 0)

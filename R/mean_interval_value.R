@@ -45,7 +45,7 @@ value_ends <- function(object, new, value, level, method = NULL, own = NULL) {
 # kappa = k(x, x) where it is the same for all x, as far as the sample shows it;
 # else NULL.
 common_diagonal <- function(sample) {
-  if (is.null(sample$kernel) || is_function_kernel(sample$kernel)) {
+  if (is.null(sample$kernel) || kernel_has(sample$kernel, "function")) {
     diagonal <- c(sample_diagonal(sample_support(sample)),
                   sample$moments$trace)
     if (max(diagonal) - min(diagonal) <= 1e-8 * max(diagonal)) {
@@ -58,7 +58,7 @@ common_diagonal <- function(sample) {
 
 # Is k >= 0, as far as the sample shows it?
 is_nonnegative <- function(sample) {
-  if (!is.null(flat_diagonal(sample$kernel))) {
+  if (kernel_has(sample$kernel, "flat diagonal")) {
     return(TRUE)
   }
   held <- sample_support(sample)
@@ -69,7 +69,7 @@ is_nonnegative <- function(sample) {
 
 # The bounds of k, or NULL: [0, kappa], or [-kappa, kappa].
 value_range <- function(sample) {
-  if (is_function_kernel(sample$kernel) && !stores_gram(sample)) {
+  if (kernel_has(sample$kernel, "function") && !stores_gram(sample)) {
     sample <- sample_take(sample, evenly(sample$n, most_function_points))
   }
   kappa <- common_diagonal(sample)

@@ -478,7 +478,7 @@ preimage.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...,
   maxit <- take(maxit, count())
   wanted <- "'object' must be a fit with an RBF kernel on points, not "
   x <- sample_points(object$sample, wanted, "on a matrix of values")
-  if (!is_rbf(object$kernel)) {
+  if (!kernel_has(object$kernel, "Gaussian form")) {
     stop_input(wanted, "with the ", format_kernel(object$kernel))
   }
   sites <- projection_sites(object)

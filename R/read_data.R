@@ -14,7 +14,7 @@
 #   keep_constants, left_columns, name_columns, plain_term, read_response,
 #   read_terms, sum_of, turn_formula, usual_nominal.
 # Offers from read_scaling.R: a_scale, asks_scale, column_spreads,
-#   first_direction, frame_levels, gower_scaling, is_constant, is_scaled,
+#   first_direction, frame_levels, gower_scaling, is_constant,
 #   map_covariances, new_scaling, power_below, scale_mixture, scale_points,
 #   unscale_points, warn_units.
 # Offers from read_variable.R: bind_terms, change_kernels, check_lengths,

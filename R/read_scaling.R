@@ -52,11 +52,6 @@ a_scale <- new_kind("FALSE, TRUE or \"whiten\"", \(x) {
 
 asks_scale <- function(scale) !is.null(scale) && !isFALSE(scale)
 
-is_scaled <- function(kernel) {
-  inherits(kernel, "kernmean_kernel") && is.list(kernel) &&
-    !is.null(kernel$scaling)
-}
-
 new_scaling <- function(x, scale, name) {
   of <- column_spreads(x)
   # What the mean of equal values leaves is rounding.
@@ -213,7 +208,7 @@ first_direction <- function(kernel, d, column = 1L) {
 # A mixture, list(weights, means, and covariances or variances), likewise; the
 # variances are in the units of the kernel.
 scale_mixture <- function(kernel, mixture) {
-  if (!is_scaled(kernel)) {
+  if (is.null(kernel$scaling)) {
     return(mixture)
   }
   mixture$means <- scale_points(kernel, mixture$means)

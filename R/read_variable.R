@@ -34,13 +34,14 @@ read_variables <- function(data, named, kernel = NULL, defaults = NULL,
   check_order(each)
   fixed <- vapply(each, has_own_kernel, NA)
   if (all(fixed)) {
-    refuse_beside_own(!is.null(kernel) && !is_gower(kernel), scale)
+    refuse_beside_own(!is.null(kernel) && !kernel_has(kernel, "factors"), scale)
   }
   kernels <- if (several) named$x else unname(named[names(data)])
   if (!is.null(kernel) || several && !is_plain_list(kernels)) {
     kernels <- rep(list(kernel %||% kernels), d)
-    kernels[fixed & !(is_gower(kernel) & vapply(each, is.data.frame, NA))] <-
-      list(NULL)
+    dropped <- fixed & !(kernel_has(kernel, "factors") &
+                           vapply(each, is.data.frame, NA))
+    kernels[dropped] <- list(NULL)
   } else if (length(kernels) != d) {
     stop_input("'kernel_x' must be a kernel or a list of ", d, " kernels, not ",
                describe(kernels))
@@ -77,7 +78,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   if (has_own_kernel(x)) {
     if (is.ordered(x)) x <- stats::setNames(data.frame(x), name)
     mixed <- is.data.frame(x) &&
-      (ncol(x) > 1L || is_gower(kernel) || is.ordered(x[[1L]]))
+      (ncol(x) > 1L || kernel_has(kernel, "factors") || is.ordered(x[[1L]]))
     if (mixed) {
       x <- read_mixed(x, name)
       if (!is.null(kernel)) check_kernel(kernel, kernel_name)
@@ -96,7 +97,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   if (!is.null(kernel)) {
     check_kernel(kernel, kernel_name)
     # `scale` is for the others.
-    if (is_scaled(kernel)) scale <- NULL
+    if (kernel_has(kernel, "scaling")) scale <- NULL
   }
   fit_variable(check_data(x, name), kernel %||% kernel_rbf(), name, scale)
 }

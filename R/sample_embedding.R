@@ -82,7 +82,7 @@ kme_distance <- function(a, b, ...) {
 
 # Only the kernel that is a function may be none.
 distances_of <- function(fits, distance2) {
-  sqrt(squares(distance2, if (is_function_kernel(fits[[1L]]$kernel)) {
+  sqrt(squares(distance2, if (kernel_has(fits[[1L]]$kernel, "function")) {
     max(vapply(fits, \(fit) fit$varrho * fit$n * sum(fit$weights^2), 1))
   } else Inf, "distance of two means"))
 }
@@ -246,7 +246,7 @@ inner_part <- function(a, b, kernel) {
 inner_matrix <- function(embeddings, kernel, rows = NULL) {
   symmetric <- is.null(rows)
   if (symmetric) rows <- embeddings
-  if (!is_rbf(kernel)) {
+  if (!kernel_has(kernel, "Gaussian form")) {
     return(pair_values(rows, if (!symmetric) embeddings, \(a, b) {
       inner_parts(a, b, kernel)
     }))
@@ -382,7 +382,8 @@ values_at <- function(part, kernel, new, noise = NULL) {
   }
   values <- \(w) noisy_apply(kernel, new$z, part$sample$x, w, noise, part$noise)
   w <- as.matrix(part$weights)
-  matrix(if (is_rbf(kernel)) values(w) else apply(w, 2L, values), new$m)
+  together <- kernel_has(kernel, "Gaussian form")
+  matrix(if (together) values(w) else apply(w, 2L, values), new$m)
 }
 
 part_at <- function(part, kernel, new, noise = NULL) {
@@ -410,7 +411,8 @@ weights_on <- function(object, sample) {
 # depend on it.
 effective_noise <- function(object) {
   noise <- object$noise
-  if (is.null(noise) || is_linear(object$kernel) || all(noise == 0)) {
+  if (is.null(noise) || kernel_has(object$kernel, "linear form") ||
+        all(noise == 0)) {
     return(NULL)
   }
   noise <- unname(noise)
@@ -472,7 +474,7 @@ noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
       inner_matrix(columns, kernel, rows[i]) %*% weights
     }))))
   }
-  if (is_rbf(kernel)) {
+  if (kernel_has(kernel, "Gaussian form")) {
     wide <- noisy_kernel(kernel, add_noise(at_z, at_x), colMeans(x))
     return(wide$height * fold_apply(wide$kernel, wide$turn(z),
                                     if (!is.null(other)) wide$turn(other),
@@ -495,7 +497,7 @@ by_point <- function(x, noise) {
 # What the noise adds: with M = z'x + b, V = z'E_x z + x'E_z x + tr(E_z E_x),
 # degree 2: V; degree 3: 3 M V + 6 z'E_z E_x x.
 poly_noise <- function(kernel, z, x, weights, at_z, at_x) {
-  if (is_linear(kernel)) {
+  if (kernel_has(kernel, "linear form")) {
     return(numeric(nrow(z)))
   }
   by_z <- drop(z^2 %*% at_x) + sum(at_z * at_x)
@@ -513,7 +515,7 @@ poly_noise <- function(kernel, z, x, weights, at_z, at_x) {
 noisy_norm2 <- function(kernel, x, weights, noise) {
   if (is.null(noise)) {
     fold_quad(kernel, x, weights)
-  } else if (is_rbf(kernel) && !is_each(noise)) {
+  } else if (kernel_has(kernel, "Gaussian form") && !is_each(noise)) {
     wide <- noisy_kernel(kernel, 2 * noise, colMeans(x))
     wide$height * fold_quad(wide$kernel, wide$turn(x), weights)
   } else {
@@ -523,7 +525,7 @@ noisy_norm2 <- function(kernel, x, weights, noise) {
 
 # v'Kv
 fold_quad <- function(kernel, x, v) {
-  if (is_function_kernel(kernel)) {
+  if (kernel_has(kernel, "function")) {
     return(sum(v * fold_apply(kernel, x, NULL, v)))
   }
   v <- as.matrix(v)

@@ -61,7 +61,7 @@ given_blocks <- function(sample, blocks) {
   if (stores_gram(sample)) {
     g <- sample$gram
     sample$gram <- new_gram(center_both(g$K, blocks), g$kernel, g$x, g$raw)
-  } else if (is_linear(sample$kernel)) {
+  } else if (kernel_has(sample$kernel, "linear form")) {
     x <- center_blocks(sample$x, blocks)
     return(points_sample(x, sample$kernel, sample$weights, sample_raw(sample)))
   }
@@ -206,7 +206,9 @@ kernel_for <- function(x, kernel, sample) {
 
 # The kernel of a gram before it was fitted, for the same points in other units.
 open_kernel <- function(kernel) {
-  if (is_sum(kernel)) kernel$parts <- lapply(kernel$parts, open_kernel)
+  if (kernel_has(kernel, "parts")) {
+    kernel$parts <- lapply(kernel$parts, open_kernel)
+  }
   if (!is.null(kernel$rule) && !is.null(kernel$bandwidth)) {
     kernel$bandwidth <- "median"
   }
@@ -219,8 +221,9 @@ open_kernel <- function(kernel) {
 # own.
 keep_units <- function(kernel, sample) {
   if (inherits(kernel, "kernmean_kernel") && is.list(kernel) &&
-        stores_gram(sample) && !is_scaled(kernel) && !is_gower(kernel) &&
-        !is_gower(sample$kernel)) {
+        stores_gram(sample) && !kernel_has(kernel, "scaling") &&
+        !kernel_has(kernel, "factors") &&
+        !kernel_has(sample$kernel, "factors")) {
     kernel$scaling <- sample$kernel$scaling
   }
   kernel
@@ -366,7 +369,7 @@ form_sample <- function(sample) {
 
 # What the core can walk over: a user's function is called once for each value.
 walkable_sample <- function(sample) {
-  if (is_function_kernel(sample$kernel)) form_sample(sample) else sample
+  if (kernel_has(sample$kernel, "function")) form_sample(sample) else sample
 }
 
 # The source for many products with K: stored where a look at memory costs less
@@ -422,8 +425,15 @@ without_gram <- function(sample) {
 # features do not see where the origin is, but their rounding does, and so does
 # the ridge of discriminants.
 center_linear <- function(sample) {
+  parts <- kernel_parts(sample$kernel)
+  linear <- vapply(parts, kernel_has, NA, "linear form")
+  # A product of kernels has `times` 0 for all factors but the first.
+  moves <- any(linear) && all(vapply(parts, \(part) {
+    part$times > 0 && (kernel_has(part, "linear form") ||
+                         kernel_has(part, "unit diagonal"))
+  }, NA))
   if (!stores_gram(sample) && is.null(sample$sketch) && knows_points(sample) &&
-        is_translated(sample$kernel)) {
+        moves) {
     sample$origin <- unname(colMeans(sample$x))
   }
   sample
@@ -437,7 +447,7 @@ plain_weights <- function(sample) UseMethod("plain_weights")
 plain_weights.kernmean_sample <- \(sample) rep(1 / sample$n, sample$n)
 
 sample_moments.kernmean_sample <- function(sample) {
-  if (is_function_kernel(sample$kernel) && !stores_gram(sample)) {
+  if (kernel_has(sample$kernel, "function") && !stores_gram(sample)) {
     # Is it a kernel on some of the points?
     sample_gram(sample_take(sample, evenly(sample$n, 30L)))
   }
@@ -701,7 +711,7 @@ fit_request.default <- function(x, changes) {
     }
   }
   if (brings_kernel(if (same) arguments$x else changes$x) ||
-        is_scaled(changes$kernel)) {
+        kernel_has(changes$kernel, "scaling")) {
     arguments["scale"] <- NULL
   }
   asked <- change_request(arguments, changes)

@@ -58,7 +58,8 @@ as_weights <- function(fit, type = c("projection", "taylor")) {
   }
   take(fit, a_fit)
   type <- take(type, choice("projection", "taylor"))
-  if (type == "taylor" && !is.null(fit$noise) && !is_rbf(fit$kernel)) {
+  if (type == "taylor" && !is.null(fit$noise) &&
+        !kernel_has(fit$kernel, "Gaussian form")) {
     stop_input(
       "'type' must be \"projection\" for polynomial kernels, not \"taylor\""
     )

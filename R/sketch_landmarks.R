@@ -123,8 +123,8 @@ landmark_options <- function(m, kernel, scale, omit) {
 
 # A user's function is called with all pairs of the rows.
 pilot_size <- function(pilot, kernel = NULL, ...) {
-  if (is_function_kernel(take(kernel, maybe(a_kernel)))) min(pilot, 2000L) else
-    pilot
+  take(kernel, maybe(a_kernel))
+  if (kernel_has(kernel, "function")) min(pilot, 2000L) else pilot
 }
 
 # na.fail or na.omit, as functions or by name: are rows dropped?
@@ -234,8 +234,8 @@ most_from_origin <- 1e3
 # With an inner product as kernel the mean of rows far from 0 is all that
 # landmarks see: their spread has the share (spread/distance)^2 of K_SS.
 warn_origin <- function(sample) {
-  if (!is_poly(sample$kernel) || is_scaled(sample$kernel) ||
-        sample$n < 2L) {
+  if (!kernel_has(sample$kernel, "inner products") ||
+        kernel_has(sample$kernel, "scaling") || sample$n < 2L) {
     return(invisible())
   }
   of <- column_spreads(sample$x)
@@ -281,7 +281,7 @@ rank_tolerance <- 1e-10
 landmark_source <- function(landmarks, x) {
   kernel <- landmarks$kernel
   s <- landmarks$variable$sample$x
-  if (is_function_kernel(kernel)) {
+  if (kernel_has(kernel, "function")) {
     x <- fold_store(kernel, x, s)
     kernel <- kernel_linear()
     s <- diag(ncol(x))

@@ -348,7 +348,7 @@ run_sketch <- function(sketch, asked) {
   x <- asked$x
   # The values of a user's function are stored, a chunk of them at a time.
   for (l in sketch$landmarks) {
-    if (is_function_kernel(l$kernel)) {
+    if (kernel_has(l$kernel, "function")) {
       asked$chunk <- min(asked$chunk, max(1, 2^22 %/% l$m))
     }
   }
@@ -386,7 +386,7 @@ reads_in_place <- function(sketch, asked) {
   is.matrix(asked$x) && is.double(asked$x) && is.null(sketch$bin) &&
     length(sketch$landmarks) == 1L && !length(sketch$columns) &&
     is.null(asked$groups) && is.null(asked$weights) &&
-    !is_scaled(kernel) && !is_function_kernel(kernel)
+    !kernel_has(kernel, "scaling") && !kernel_has(kernel, "function")
 }
 
 # --- Methods -----------------------------------------------------------------

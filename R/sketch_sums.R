@@ -208,8 +208,11 @@ sum_rows <- function(sketch, points, weights) {
     x <- points[[l]]
     sums <- landmark_sums(landmarks, x, weights, sketch$moments > 1)
     each <- if (plain) 1 else weights
-    sums$trace <- if (has_unit_diagonal(landmarks$kernel)) out$weight else
+    sums$trace <- if (kernel_has(landmarks$kernel, "unit diagonal")) {
+      out$weight
+    } else {
       sum(each * fold_diagonal(landmarks$kernel, x))
+    }
     sums <- c(Filter(length, sums), if (sketch$moments == 4) {
       sum_fourth(landmarks, x, rep_len(each, n))
     })

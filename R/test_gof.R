@@ -244,7 +244,7 @@ model_statistic <- function(x, law, asked) {
   part <- law_part(law, kernel)
   average <- is_average(asked$estimator)
   points <- sample
-  if (average && is_linear(kernel) && !is.null(part$mixture)) {
+  if (average && kernel_has(kernel, "linear form") && !is.null(part$mixture)) {
     # A distance of means does not see the origin, but its rounding does.
     q <- part$mixture
     origin <- drop(crossprod(q$weights, q$means))
@@ -416,7 +416,7 @@ read_law <- function(model, x, asked, draws = most_model_draws) {
   }
   mixture <- check_mixture(model, ncol(x), "model")
   kernel <- asked$kernel
-  if (!is.null(kernel) && !has_closed_form(kernel)) {
+  if (!is.null(kernel) && !kernel_has(kernel, "closed form")) {
     stop_input(
       "'kernel' must be an RBF kernel or a polynomial kernel up to degree 3, ",
       "or a sum of such, for a model that is a mixture, not the ",
@@ -519,7 +519,7 @@ law_sample <- function(law, x, asked) {
   }
   kernel <- law$sample$kernel
   points_sample(scale_points(kernel, x), kernel,
-                raw = if (is_scaled(kernel)) x)
+                raw = if (kernel_has(kernel, "scaling")) x)
 }
 
 # The embedding of the law for a kernel and in its units, a part as of

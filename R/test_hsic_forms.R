@@ -172,7 +172,7 @@ pair_factors <- function(samples, B) {
 
 # The centered factor, rank x n, or NULL.
 low_rank <- function(sample, cap) {
-  if (!is_definite(sample$kernel)) {
+  if (kernel_has(sample$kernel, "distances")) {
     return(NULL)
   }
   blocks <- sample$blocks
@@ -223,7 +223,7 @@ grid_bandwidths <- 5L
 
 takes_bandwidths <- function(variable) {
   varies_bandwidth(variable) && !stores_gram(variable$sample) &&
-    is_rbf(variable$sample$kernel)
+    kernel_has(variable$sample$kernel, "Gaussian form")
 }
 
 # The variables with many bandwidths where the kernel is not their own: with
@@ -599,7 +599,9 @@ hsic_views <- function(variables, options, units, refit) {
     return(NULL)
   }
   # Of linear kernels, as factors have, all would be the same.
-  open <- !vapply(variables, \(v) is_linear(v$sample$kernel), NA)
+  open <- !vapply(variables, \(v) {
+    kernel_has(v$sample$kernel, "linear form")
+  }, NA)
   samples <- lapply(variables, `[[`, "sample")
   blocks <- units$given
   views <- list()

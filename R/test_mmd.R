@@ -233,7 +233,8 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
 }
 
 open_rbf <- new_kind("kernel_rbf()", \(x) {
-  is.null(x) || is_rbf(x) && identical(x$bandwidth, "median")
+  is.null(x) ||
+    kernel_has(x, "Gaussian form") && identical(x$bandwidth, "median")
 })
 
 mmd_arguments <- test_table(
@@ -275,7 +276,7 @@ settle_statistics <- function(options, asked, sample, least) {
                 options$blocks, asked$control$statistic)) && !options$alone &&
         !any(sample$kernel$scaling$nominal) &&
         options$null == "permutation" && is_average(options$estimator) &&
-        !stores_gram(sample) && !is.null(flat_diagonal(sample$kernel)) &&
+        !stores_gram(sample) && kernel_has(sample$kernel, "flat diagonal") &&
         sample$n <= filter_most_points && least > 1L) {
     options$filter <- take(
       if (sample$n <= most_points_with_profiles) TRUE else
@@ -575,7 +576,8 @@ mmd_statistics <- function(samples, options, scheme) {
     mean_statistics(samples, options, scheme, settled$estimator)
   }
   # Its sums that are not centered lose it where the points are far from 0.
-  if (!average && is_linear(sample$kernel) && knows_points(sample)) {
+  if (!average && kernel_has(sample$kernel, "linear form") &&
+        knows_points(sample)) {
     samples$sample <- given_blocks(center_linear(without_gram(sample)), blocks)
     source <- mmd_source(samples, plain_units(samples))
     statistics$share <- plain_summary(source)$share
@@ -739,7 +741,7 @@ fit_request.mmd_test <- function(x, changes) {
   rekernel <- !is.null(c(asked$kernel, asked$bandwidths))
   if (!length(data) && !"scale" %in% names(changes)) {
     asked$kernel <- keep_units(asked$kernel, x$sample)
-    if (is_scaled(asked$kernel)) asked$scale <- NULL
+    if (kernel_has(asked$kernel, "scaling")) asked$scale <- NULL
   }
   asked$x <- repool(x$sample, x, changes, data, rekernel)
   asked

@@ -308,7 +308,8 @@ view_names <- function(samples, options, most = samples$sample$n) {
     return(NULL)
   }
   # Of a linear kernel all are the same.
-  blocks <- !is.null(options$blocks) && !is_linear(samples$sample$kernel)
+  blocks <- !is.null(options$blocks) &&
+    !kernel_has(samples$sample$kernel, "linear form")
   c(if (blocks) "MMD^2 of points less block means",
     if (blocks && knows_points(samples$sample)) "linear MMD^2",
     if (most <= filter_most_points && has_interactions(samples$sample)) {
@@ -372,7 +373,8 @@ anova_view <- function(sample) {
 # (I - A) K (I - A), A the mean of each block, with an RBF kernel.
 centered_view <- function(sample, blocks) {
   kernel <- sample$kernel
-  if (knows_points(sample) && !is_sum(kernel) && !is_function_kernel(kernel)) {
+  if (knows_points(sample) && !kernel_has(kernel, "parts") &&
+        !kernel_has(kernel, "function")) {
     kernel$scaling <- NULL
     r <- center_blocks(sample$x, blocks)
     colnames(r) <- paste(colnames(r), "less block means", recycle0 = TRUE)

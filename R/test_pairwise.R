@@ -250,7 +250,7 @@ has_pooled_sums <- function(settled, asked) {
     return(FALSE)
   }
   if (!stores_gram(sample)) {
-    return(has_one_sign(sample$kernel))
+    return(kernel_has(sample$kernel, "one sign"))
   }
   ends <- range(sample$gram$K)
   ends[1L] >= 0 || ends[2L] <= 0

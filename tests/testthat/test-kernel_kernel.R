@@ -202,3 +202,36 @@ test_that("sums print their parts, and say what they cannot do", {
     hsic_test(iris[, 4:5], iris[, 1:2], kernel_x = both)
   })
 })
+
+test_that("what the package asks of kernels is in the table of families", {
+  asked <- character()
+  look <- function(code) {
+    if (is.call(code)) {
+      if (identical(code[[1L]], quote(kernel_has))) {
+        asked <<- c(asked, Filter(is.character, as.list(code)))
+      }
+      lapply(Filter(is.language, as.list(code)), look)
+    }
+  }
+  space <- asNamespace("kernmean")
+  for (name in ls(space)) {
+    if (is.function(space[[name]])) look(body(space[[name]]))
+  }
+  known <- unlist(lapply(kernel_families, \(family) {
+    c(family$has, names(family$up_to))
+  }))
+  expect_setequal(unlist(asked), c(known, "scaling"))
+})
+
+test_that("a sum has what all its parts have, a product no closed form", {
+  one <- kernel_rbf(1)
+  sum <- one + 2 * kernel_poly(3)
+  expect_true(kernel_has(sum, "closed form"))
+  expect_false(kernel_has(sum, "flat diagonal"))
+  expect_false(kernel_has(one + kernel_poly(4), "closed form"))
+  expect_false(kernel_has(one * kernel_rbf(2), "closed form"))
+  expect_identical(flat_diagonal(one * kernel_rbf(2) + 3 * one), 4)
+  expect_false(kernel_has(sum, "Gaussian form"))
+  expect_false(kernel_has(NULL, "distances"))
+  expect_true(kernel_has(kme(1:9, scale = TRUE)$kernel, "scaling"))
+})
