@@ -2,6 +2,7 @@
 #include "core/eigen.h"
 #include "core/fold.h"
 #include "core/isa.h"
+#include "core/minimize.h"
 #include "core/panel.h"
 #include "core/parts.h"
 #include "core/scores.h"
@@ -112,77 +113,19 @@ static km_status decompose(size_t n, int divide, const slice *s, int *iwork) {
   return KM_OK;
 }
 
-static double score_at(size_t n, const slice *s, double log_lambda) {
+typedef struct {
+  size_t n;
+  const slice *s;
+} scored;
+
+static double score_at(double log_lambda, const void *of) {
+  const size_t n = ((const scored *) of)->n;
+  const slice *s = ((const scored *) of)->s;
   const double lambda = exp(log_lambda);
   double score;
   km_score_loocv(n, s->gamma, s->vectors, s->along, s->diagonal, NULL, 0, 1, &lambda, &score,
                  s->stage, NULL);
   return score;
-}
-
-typedef struct {
-  double at, value;
-} point;
-
-/*
- * Where the parabola through three points turns, as a step from the best of them, if it leads to
- * between low and high and is less than half of the step before the last; else 0.
- */
-static double parabola_step(const point *best, const point *second, const point *third, double low,
-                            double high, double before) {
-  const double u = second->at - best->at, v = third->at - best->at;
-  const double by_u = u * (third->value - best->value), by_v = v * (second->value - best->value);
-  const double twice = 2 * (by_v - by_u);
-  if (twice == 0) return 0;
-  const double step = (v * by_v - u * by_u) / twice, at = best->at + step;
-  return fabs(step) < fabs(before) / 2 && at > low && at < high ? step : 0;
-}
-
-/* The least score between two values of log lambda, by Brent's method (Algorithms for Minimization
-   without Derivatives, 1973, chapter 5): steps to where a parabola turns, or by golden section. */
-static point refine(size_t n, const slice *s, double low, double high) {
-  const double golden = (3 - sqrt(5)) / 2;
-  const int most = 200; /* steps; golden section alone takes 40 */
-  point best = {low + golden * (high - low), 0};
-  best.value = score_at(n, s, best.at);
-  point second = best, third = best;
-  double step = 0, before = 0;
-  for (int count = 0; count < most; count++) {
-    const double middle = low + (high - low) / 2;
-    const double least = sqrt(DBL_EPSILON) * fabs(best.at) + tolerance / 3;
-    if (fabs(best.at - middle) <= 2 * least - (high - low) / 2) break;
-    const double other = best.at < middle ? high - best.at : low - best.at;
-    const double turn =
-      fabs(before) > least ? parabola_step(&best, &second, &third, low, high, before) : 0;
-    before = step;
-    if (turn != 0) {
-      step = turn;
-      if (best.at + step - low < 2 * least || high - best.at - step < 2 * least)
-        step = copysign(least, middle - best.at);
-    } else {
-      step = golden * other;
-      before = other;
-    }
-    point next = {best.at + (fabs(step) < least ? copysign(least, step) : step), 0};
-    next.value = score_at(n, s, next.at);
-    const int better = next.value <= best.value;
-    const point *edge = better ? &best : &next; /* a bound of what is left */
-    if (better == (next.at < best.at))
-      high = edge->at;
-    else
-      low = edge->at;
-    if (better) {
-      third = second;
-      second = best;
-      best = next;
-    } else if (next.value <= second.value || second.at == best.at) {
-      third = second;
-      second = next;
-    } else if (next.value <= third.value || third.at == best.at || third.at == second.at) {
-      third = next;
-    }
-  }
-  return best;
 }
 
 /* The smallest score on the grid and around it; no convergence where scores overflow. */
@@ -201,7 +144,9 @@ static km_status search(size_t n, const slice *s, const km_flexible *out, size_t
     if (s->scores[g] < s->scores[best]) best = g;
   }
   const double at = start + cell * (double) best;
-  const point refined = refine(n, s, best > 0 ? at - cell : at, best < GRID - 1 ? at + cell : at);
+  const scored bag_scores = {n, s};
+  const km_minimum refined = km_minimize(score_at, &bag_scores, best > 0 ? at - cell : at,
+                                         best < GRID - 1 ? at + cell : at, tolerance);
   const int finer = refined.value <= s->scores[best];
   const double chosen = finer ? refined.at : at;
   out->lambda[bag] = finer ? exp(chosen) : s->grid[best];

@@ -1,4 +1,5 @@
 #include "core/arithmetic.h"
+#include "core/minimize.h"
 #include "core/mixture.h"
 #include "core/permute.h"
 #include "core/products.h"
@@ -6,6 +7,8 @@
 #include "core/sequence.h"
 #include "core/tall.h"
 #include "driver.h"
+
+#include <math.h>
 
 /* Loops over arrays, and permutations. */
 
@@ -97,6 +100,17 @@ static void sequence(void) {
   }
 }
 
+static double falls_and_rises(double at, const void *slope) {
+  return exp(at) - *(const double *) slope * at;
+}
+
+static void minimum(void) {
+  const double slope = 2;
+  const km_minimum found = km_minimize(falls_and_rises, &slope, -1, 5, 1e-6);
+  put_number("minimum_at", found.at);
+  put_number("minimum", found.value);
+}
+
 void run_basics(void) {
   products();
   tall();
@@ -105,4 +119,5 @@ void run_basics(void) {
   mixtures();
   permutations();
   sequence();
+  minimum();
 }

@@ -198,6 +198,9 @@ check_basics <- function() {
   # splitmix64 from 1: the published generator's first three numbers, in halves
   same("sequence", strtoi_halves(c("910a2dec89025cc1", "beeb8da1658eec67",
                                    "f893a2eefb32555e")))
+  # between two places that lie sqrt(eps) apart the values cannot tell
+  check("minimum_at", log(2), 1e-6)
+  check("minimum", 2 - 2 * log(2))
 }
 
 strtoi_halves <- function(hex) {
