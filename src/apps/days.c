@@ -1,5 +1,6 @@
 #include "apps/days.h"
 #include "core/eigen.h"
+#include "core/order.h"
 #include "core/scratch.h"
 #include "core/shrunk.h"
 
@@ -66,36 +67,13 @@ size_t km_day_scores_iwork(size_t n, size_t r) {
   return lay_out_ints(&a, n, r, NULL);
 }
 
-/* order: 0 .. n - 1 by increasing keys, of equal ones the first first. Shell's sort. */
-static void sort_by(size_t n, const double *keys, size_t apart, int *order) {
-  for (size_t i = 0; i < n; i++) order[i] = (int) i;
-  for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
-    for (size_t i = gap; i < n; i++) {
-      const int index = order[i];
-      const double key = keys[(size_t) index * apart];
-      size_t at = i;
-      for (; at >= gap; at -= gap) {
-        const int other = order[at - gap];
-        const double before = keys[(size_t) other * apart];
-        if (before < key || (before == key && other < index)) break;
-        order[at] = other;
-      }
-      order[at] = index;
-    }
-}
-
-static double median(size_t n, const double *values, int *order) {
-  sort_by(n, values, 1, order);
-  return (values[order[(n - 1) / 2]] + values[order[n / 2]]) / 2;
-}
-
 static void start(scoring *a) {
   memset(a->distances, 0, a->n * sizeof *a->distances);
   for (size_t j = 0; j < a->r; j++) {
     for (size_t t = 0; t < a->n; t++) a->column[t] = a->x[j + t * a->r];
-    const double middle = median(a->n, a->column, a->near);
+    const double middle = km_middle(a->n, a->column);
     for (size_t t = 0; t < a->n; t++) a->column[t] = fabs(a->x[j + t * a->r] - middle);
-    const double unit = fmax(1, mad_units * median(a->n, a->column, a->near));
+    const double unit = fmax(1, mad_units * km_middle(a->n, a->column));
     for (size_t t = 0; t < a->n; t++) {
       const double away = (a->x[j + t * a->r] - middle) / unit;
       a->distances[t] += away * away;
@@ -157,7 +135,7 @@ static void find_distances(const scoring *a, int leave, double *distances) {
 /* The h nearest, in the order of their numbers. */
 static void keep_nearest(scoring *a) {
   size_t count = 0;
-  sort_by(a->n, a->distances, 1, a->near);
+  km_order(a->n, a->distances, 1, a->near);
   memset(a->column, 0, a->n * sizeof *a->column);
   for (size_t i = 0; i < a->h; i++) a->column[a->near[i]] = 1;
   for (size_t t = 0; t < a->n; t++)
@@ -200,7 +178,7 @@ km_status km_day_scores(const km_days *days, double *distances, double *outlying
   scoring a = {.n = n, .r = r, .h = (size_t) ceil(share_kept * (double) n)};
   lay_out(&a, n, r, work);
   lay_out_ints(&a, n, r, iwork);
-  sort_by(n, days->x, r, a.order);
+  km_order(n, days->x, r, a.order);
   for (size_t t = 0; t < n; t++) {
     memcpy(a.x + t * r, days->x + (size_t) a.order[t] * r, r * sizeof *a.x);
     a.noise[t] = days->noise[a.order[t]];

@@ -1,6 +1,7 @@
 #include "core/eigen.h"
 #include "core/back.h"
 #include "core/blas.h"
+#include "core/order.h"
 #include "core/parts.h"
 #include "core/scratch.h"
 
@@ -98,29 +99,10 @@ static km_status ql(size_t n, double *d, double *e2, double *z) {
   return KM_OK;
 }
 
-static void exchange(double *x, size_t i, size_t j) {
-  const double keep = x[i];
-  x[i] = x[j];
-  x[j] = keep;
-}
-
-/* Restores the heap with the smallest value on top, below node i. */
-static void sift(size_t n, size_t i, double *values, double *first) {
-  for (size_t child; (child = 2 * i + 1) < n; i = child) {
-    if (child + 1 < n && values[child + 1] < values[child]) child++;
-    if (!(values[child] < values[i])) return;
-    exchange(values, i, child);
-    if (first) exchange(first, i, child);
-  }
-}
-
-static void sort_decreasing(size_t n, double *values, double *first) {
-  for (size_t i = n / 2; i-- > 0;) sift(n, i, values, first);
-  for (size_t left = n; left-- > 1;) {
-    exchange(values, 0, left);
-    if (first) exchange(first, 0, left);
-    sift(left, 0, values, first);
-  }
+/* x_j <- x of number order_{n - 1 - j}. keep: n. */
+static void put_in_order(size_t n, const int *order, double *x, double *keep) {
+  memcpy(keep, x, n * sizeof *x);
+  for (size_t j = 0; j < n; j++) x[j] = keep[order[n - 1 - j]];
 }
 
 /* T / 2^exponent has entries of 1 at most, whose squares are numbers. */
@@ -133,23 +115,42 @@ static int exponent_of(size_t n, const double *diag, const double *off) {
   return exponent;
 }
 
-size_t km_tridiag_spectrum_work(size_t n) { return n; }
+typedef struct {
+  double *e2; /* n; at the end what is put in order */
+  int *order;
+} spectrum;
+
+static size_t lay_out_spectrum(spectrum *s, size_t n, double *work) {
+  km_scratch scratch = {work, 0};
+  s->e2 = take(&scratch, n);
+  s->order = (int *) take(&scratch, n);
+  return scratch.used;
+}
+
+size_t km_tridiag_spectrum_work(size_t n) {
+  spectrum s;
+  return lay_out_spectrum(&s, n, NULL);
+}
 
 km_status km_tridiag_spectrum(size_t n, const double *diag, const double *off, double *values,
                               double *first, double *work) {
   const int exponent = exponent_of(n, diag, off);
+  spectrum s;
+  lay_out_spectrum(&s, n, work);
   for (size_t i = 0; i < n; i++) values[i] = ldexp(diag[i], -exponent);
   for (size_t i = 0; i + 1 < n; i++) {
     const double e = ldexp(off[i], -exponent);
-    work[i] = e * e;
+    s.e2[i] = e * e;
   }
   if (first) memset(first, 0, n * sizeof *first);
   if (first) first[0] = 1;
-  const km_status status = ql(n, values, work, first);
+  const km_status status = ql(n, values, s.e2, first);
   for (size_t i = 0; i < n; i++) values[i] = ldexp(values[i], exponent);
   if (first)
     for (size_t i = 0; i < n; i++) first[i] = fabs(first[i]);
-  sort_decreasing(n, values, first);
+  km_order(n, values, 1, s.order);
+  put_in_order(n, s.order, values, s.e2);
+  if (first) put_in_order(n, s.order, first, s.e2);
   return status;
 }
 

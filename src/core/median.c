@@ -1,4 +1,5 @@
 #include "core/median.h"
+#include "core/order.h"
 #include "core/parts.h"
 #include "core/scratch.h"
 #include "core/sequence.h"
@@ -82,40 +83,6 @@ static bracket make_bracket(uint64_t low, uint64_t high) {
   return range;
 }
 
-/* Puts the value of rank `rank` in its place: none greater before it, none smaller after it. */
-static double select_rank(double *values, size_t count, size_t rank) {
-  uint64_t state = 0;
-  size_t first = 0, end = count;
-  while (end - first > 1) {
-    const double pivot = values[first + next_number(&state) % (end - first)];
-    size_t i = first, j = end;
-    while (i < j) {
-      while (values[i] < pivot) i++;
-      while (values[j - 1] > pivot) j--;
-      if (i < j) {
-        const double value = values[i];
-        values[i++] = values[j - 1];
-        values[--j] = value;
-      }
-    }
-    /* first .. j-1 are <= pivot, i .. end-1 are >= pivot, what is between equals it. */
-    if (rank < j)
-      end = j;
-    else if (rank >= i)
-      first = i;
-    else
-      return pivot;
-  }
-  return values[rank];
-}
-
-static double least_of(const double *values, size_t count) {
-  double least = INFINITY;
-  for (size_t i = 0; i < count; i++)
-    if (values[i] < least) least = values[i];
-  return least;
-}
-
 static void count_tile(const km_tile *tile, void *to, size_t worker) {
   pass *p = to;
   const bracket range = p->range;
@@ -180,8 +147,8 @@ static double distance_of_rank(const km_source *source, size_t rank, bracket ran
       range = make_bracket(lowest, highest);
     } else if (complete) {
       const size_t place = rank - below;
-      const double value = select_rank(p->kept, inside, place);
-      if (place + 1 < inside) *next = least_of(p->kept + place + 1, inside - place - 1);
+      const double value = km_select(inside, p->kept, place);
+      if (place + 1 < inside) *next = km_least(inside - place - 1, p->kept + place + 1);
       return value;
     } else if (range.low == range.high) {
       if (rank - below + 1 < inside) *next = value_of(range.low);
@@ -231,8 +198,8 @@ static bracket sample_bracket(const km_source *source, double *work) {
     second[pair] = (int) ((i + step) % n);
   }
   pair_distances(source, first, second, SAMPLE, values);
-  const double low = select_rank(values, SAMPLE, SAMPLE / 2 - MARGIN);
-  const double high = select_rank(values, SAMPLE, SAMPLE / 2 + MARGIN);
+  const double low = km_select(SAMPLE, values, SAMPLE / 2 - MARGIN);
+  const double high = km_select(SAMPLE, values, SAMPLE / 2 + MARGIN);
   return make_bracket(bits_of(low), bits_of(high));
 }
 
@@ -271,14 +238,6 @@ km_median km_pairwise_median(const km_source *source, double *work, km_poll poll
       0, count == 0 ? 0 : median_of_largest(source, count, positive, &p, poll)};
 }
 
-/* Of a vector, which is reordered. */
-static double median_of(double *values, size_t count) {
-  const size_t lower = (count - 1) / 2;
-  const double median = select_rank(values, count, lower);
-  return count % 2 == 1 ? median
-                        : (median + least_of(values + lower + 1, count - lower - 1)) / 2;
-}
-
 size_t km_sampled_median_work(size_t pairs) { return pairs; }
 
 typedef struct {
@@ -312,10 +271,10 @@ km_median km_sampled_median(const km_source *source, size_t pairs, km_draw draw,
     pair_distances(source, first, second, count, work + done);
     if (poll) poll();
   }
-  const double median = median_of(work, pairs);
+  const double median = km_middle(pairs, work);
   if (median != 0) return (km_median){median, median};
   size_t count = 0;
   for (size_t pair = 0; pair < pairs; pair++)
     if (work[pair] > 0) work[count++] = work[pair];
-  return (km_median){0, count == 0 ? 0 : median_of(work, count)};
+  return (km_median){0, count == 0 ? 0 : km_middle(count, work)};
 }

@@ -1,4 +1,5 @@
 #include "core/permute.h"
+#include "core/order.h"
 #include "core/parts.h"
 #include "core/scratch.h"
 
@@ -26,18 +27,6 @@ size_t km_blocks_iwork(size_t n) {
   return lay_out(&s, n, NULL);
 }
 
-/* ends[b] counts block b, then is where it begins, then moves to its end. */
-static void sort_by_code(const int *codes, size_t n, size_t count, int *members, int *ends) {
-  memset(ends, 0, count * sizeof *ends);
-  for (size_t i = 0; i < n; i++) ends[codes[i] - 1]++;
-  for (size_t block = 0, at = 0; block < count; block++) {
-    const size_t size = (size_t) ends[block];
-    ends[block] = (int) at;
-    at += size;
-  }
-  for (size_t i = 0; i < n; i++) members[ends[codes[i] - 1]++] = (int) i;
-}
-
 static void count_drawn(size_t first, size_t count, const parts *s) {
   for (int block = 0, i = 0; block < (int) count; block++) {
     const int size = s->ends[block] - i;
@@ -53,7 +42,7 @@ km_blocks km_find_blocks(const int *codes, size_t n, size_t first, int *work) {
   lay_out(&s, n, work);
   if (codes) {
     for (size_t i = 0; i < n; i++) count = larger(count, (size_t) codes[i]);
-    sort_by_code(codes, n, count, s.members, s.ends);
+    km_order_codes(n, codes, count, s.members, s.ends);
   } else {
     for (size_t i = 0; i < n; i++) s.members[i] = (int) i;
     s.ends[0] = (int) n;

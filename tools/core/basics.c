@@ -1,6 +1,7 @@
 #include "core/arithmetic.h"
 #include "core/minimize.h"
 #include "core/mixture.h"
+#include "core/order.h"
 #include "core/permute.h"
 #include "core/products.h"
 #include "core/rows.h"
@@ -100,6 +101,26 @@ static void sequence(void) {
   }
 }
 
+/* Some are equal. */
+static void orders(void) {
+  enum { N = 101, APART = 2, CODES = 4 };
+  double *keys = inputs(78, N * APART);
+  int *codes = int_room(N), *order = int_room(N), *ends = int_room(CODES);
+  for (size_t i = 0; i < N; i++) {
+    keys[i * APART] = floor(16 * keys[i * APART]);
+    codes[i] = 1 + (int) (i * i % 3);
+  }
+  km_order(N, keys, APART, order);
+  put_ints("sorted_keys", order, N);
+  km_order_codes(N, codes, CODES, order, ends);
+  put_ints("sorted_codes", order, N);
+  put_ints("code_ends", ends, CODES);
+  put_number("least", km_least(N, inputs(79, N)));
+  put_number("of_rank", km_select(N, inputs(79, N), 7));
+  put_number("middle", km_middle(N, inputs(79, N)));
+  put_number("middle_even", km_middle(N - 1, inputs(79, N)));
+}
+
 static double falls_and_rises(double at, const void *slope) {
   return exp(at) - *(const double *) slope * at;
 }
@@ -119,5 +140,6 @@ void run_basics(void) {
   mixtures();
   permutations();
   sequence();
+  orders();
   minimum();
 }

@@ -198,6 +198,16 @@ check_basics <- function() {
   # splitmix64 from 1: the published generator's first three numbers, in halves
   same("sequence", strtoi_halves(c("910a2dec89025cc1", "beeb8da1658eec67",
                                    "f893a2eefb32555e")))
+  keys <- floor(16 * inputs(78, 202)[c(TRUE, FALSE)])
+  codes <- 1 + (0:100)^2 %% 3
+  same("sorted_keys", order(keys) - 1)
+  same("sorted_codes", order(codes) - 1)
+  same("code_ends", cumsum(tabulate(codes, 4)))
+  values <- inputs(79, 101)
+  same("least", min(values))
+  same("of_rank", sort(values)[8])
+  same("middle", stats::median(values))
+  same("middle_even", stats::median(values[-101]))
   # between two places that lie sqrt(eps) apart the values cannot tell
   check("minimum_at", log(2), 1e-6)
   check("minimum", 2 - 2 * log(2))
