@@ -710,10 +710,10 @@ choose_row <- function(table, type, median) {
 #'   another one may have the largest probability. The folds are those of the
 #'   choice of parameters. If nothing was chosen, they are the argument `folds`
 #'   of [smm()] (of a number that many, of neighbors within each class), and
-#'   each call takes so many fits. `plot(fit, type = "calibration")` shows how
-#'   often the class of the largest probability was right, in ten bins of equal
-#'   counts, with exact 95% intervals, of bags left out; A and B, too, are those
-#'   of the other folds.
+#'   each call takes so many fits. `tidy(fit, "calibration")` says how often the
+#'   class of the largest probability was right, in ten bins of equal counts,
+#'   with exact 95% intervals, of bags left out; A and B, too, are those of the
+#'   other folds.
 #'
 #' @param object A fit of [smm()].
 #' @param newdata New bags, as for `predict()` of [bag_gram()]: a list, points
@@ -763,7 +763,6 @@ choose_row <- function(table, type, median) {
 #' fit <- smm(Diet ~ Time + weight, known, id = Chick, scale = TRUE,
 #'            bandwidth = "median")
 #' round(predict(fit, ChickWeight[new, ], type = "probability"), 2)
-#' plot(fit, type = "calibration")
 #'
 #' # Groups of flowers; a strange one is mixed of two species
 #' set.seed(1)
@@ -807,9 +806,9 @@ smm_decision <- function(object, newdata, id = NULL) {
 # The fit with `left_out`, the decision values of its bags left out with their
 # folds, and the `sigmoids` of these. Where nothing was chosen there are no
 # folds yet, and none are drawn: neighbors among the bags of a class make one.
-calibrate <- function(object, type = "probability") {
+calibrate <- function(object, name = "type", value = "probability") {
   if (object$type != "classification") {
-    stop_input("'type' must not be \"", type, "\" unless classes were ",
+    stop_input("'", name, "' must not be \"", value, "\" unless classes were ",
                "learned; a fit of type \"", object$type, "\" has no ",
                "probabilities")
   }
@@ -828,8 +827,8 @@ calibrate <- function(object, type = "probability") {
 }
 
 # The probabilities of bags left out, by sigmoids of the other folds.
-left_out_probability <- function(object, type) {
-  object <- calibrate(object, type)
+left_out_probability <- function(object) {
+  object <- calibrate(object, "matrix", "calibration")
   values <- object$left_out
   by_folds(object$folds, \(out) {
     sigmoids <- fit_sigmoids(take_rows(values, -out), object$y[-out])
@@ -921,10 +920,15 @@ fit_summary.bag_smm <- function(x) {
   })
 }
 
-fit_rows.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
+fit_rows.bag_smm <- function(x, matrix = c("coefficients", "cv",
+                                           "calibration"), ...) {
   check_dots(...)
-  if (take(matrix, choice("coefficients", "cv")) == "cv") {
+  matrix <- take(matrix, choice("coefficients", "cv", "calibration"))
+  if (matrix == "cv") {
     return(tried_of(x, "matrix"))
+  }
+  if (matrix == "calibration") {
+    return(calibration_table(left_out_probability(x), x$y))
   }
   machines <- colnames(x$coefficients)
   machines <- machines %||% NA_character_

@@ -75,7 +75,8 @@ choice <- function(...) {
   choices <- c(...)
   at <- \(x) if (identical(x, choices)) 1L else
     if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices)
-  new_kind(paste("one of", quote_words(choices)),
+  new_kind(paste(c(if (length(choices) > 1L) "one of", quote_words(choices)),
+                 collapse = " "),
            \(x) length(at(x)) && !is.na(at(x)), \(x) choices[at(x)])
 }
 

@@ -319,7 +319,8 @@ iv_settings <- door_table(
 #'   `p_linear`; its attributes `columns`, F of each linear column, and `given`,
 #'   the exogenous ones; of method "weak", as the next}
 #' \item{correct, linear, keep, error}{alpha, s, the share of theta that is
-#'   kept, and what intervals are made of}
+#'   kept, and what intervals are made of; `error$first` has, for each numeric
+#'   column of x, its standardized values and their first-stage fit}
 #' \item{criterion}{\eqn{r'Pr/n}}
 #' \item{rank}{by block, the dimension of the space of functions}
 #' \item{rule, alpha_scale}{how the penalty was chosen, and that of a preset}

@@ -690,17 +690,14 @@ block_frame <- function(object, name) {
 #' differences to the minimum, and dashed is what a bar must reach. It shows the
 #' neighborhood of the minimum (`ylim` shows more).
 #'
-#' `"strength"` draws each numeric column of x against what the first stage says
-#' of it.
-#'
 #' ```
-#' plot(x, type = c("fit", "cv", "strength"), what = c("g", "h"),
+#' plot(x, type = c("fit", "cv"), what = c("g", "h"),
 #'      column = NULL, n = 200, ...)
 #' ```
 #'
 #' @usage NULL
 #' @param x A fit of [rkhs_iv()] or [rkhs_iv_nested()].
-#' @param type `"fit"`, `"cv"` or `"strength"`.
+#' @param type `"fit"` or `"cv"`.
 #' @param what `"g"`, `"h"` or both: the functions of a nested fit.
 #' @param column The column along which to draw, by name or number; for g and h
 #'   the same, or `list(g = , h = )`. By default the first that is numeric.
@@ -708,8 +705,8 @@ block_frame <- function(object, name) {
 #' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: a data frame of the points along the
 #'   curve, all columns as they were taken, with the values of the function in
-#'   `.fitted` and the ends of the intervals; for g and h a list of two; the
-#'   field `cv`; or a data frame for each column, or the one.
+#'   `.fitted` and the ends of the intervals; for g and h a list of two; or the
+#'   field `cv`.
 #' @seealso [glossary]; [predict.rkhs_iv()] for values anywhere else
 #' @docType methods
 #' @name plot.rkhs_iv
@@ -729,10 +726,8 @@ NULL
 
 fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
                                 n = 200) {
-  type <- check_type(type, c("fit", "cv", "strength"))
-  if (type != "fit") {
-    return(if (type == "cv") picture_held_out(object) else
-      picture_strength(object))
+  if (check_type(type, c("fit", "cv")) == "cv") {
+    return(picture_held_out(object))
   }
   n <- take(n, count(2L))
   functions <- names(object$functions)
@@ -836,31 +831,6 @@ picture_function <- function(object, f, column, n) {
     ticks = if (!is.null(levels)) list(at = at, labels = levels),
     panel = paste0(f, ": ", ylab, " against ", label)
   )
-}
-
-# Each linear column of x against what the instruments say of it.
-picture_strength <- function(object) {
-  first <- object$error$first
-  if (!length(first)) {
-    stop_input("'type' must not be \"strength\" but for method = \"weak\" and ",
-               "numeric columns of x")
-  }
-  note <- list(text = strength_words(object$strength, \(x) {
-    format_number(x, 3L)
-  }), color = "grey30")
-  panels <- Map(\(data, name) {
-    ends <- range(data$fitted)
-    new_picture(
-      paste("First stage of", name), "first-stage fit",
-      paste0(name, ", standardized"),
-      list(points_layer(cbind(data$fitted, data$actual), color = "grey65"),
-           new_layer("line", x = ends, y = ends, col = level_palette[1L],
-                     lwd = 2, main = TRUE)),
-      data, panel = name, note = note
-    )
-  }, first, names(first))
-  new_panels(panels, "First stage", "first-stage fit", free = "free",
-             note = note)
 }
 
 picture_held_out <- function(object) {

@@ -2,8 +2,8 @@
 #
 # Offers from mean_kme.R: check_estimator, estimate_mean.
 # Offers from mean_methods.R: describe_mean, weights_summary.
-# Offers from mean_plot.R: kernel_axes, picture_bars, picture_selection,
-#   picture_surface, picture_weights, raw_points.
+# Offers from mean_plot.R: kernel_axes, picture_selection, picture_surface,
+#   raw_points.
 
 #' Kernel mean estimators
 #'
@@ -21,8 +21,8 @@
 #' points, so that K `coef(fit)` is `predict(fit)`; it refuses noise and
 #' targets, of which [as_weights()] has the nearest. `predict()` gives the
 #' embedding at new points (a fit on [as_gram()] takes their m by n kernel
-#' values), [plot()][plot.kernmean_fit] the selection curve, the embedding or
-#' the weights. `update()` fits again with other arguments: on the same points
+#' values), [plot()][plot.kernmean_fit] the selection curve or the
+#' embedding. `update()` fits again with other arguments: on the same points
 #' unless `x` (or `data`) is given; another estimator drops the rule of
 #' selection and own weights.
 #'

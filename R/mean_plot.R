@@ -1,15 +1,7 @@
 fit_picture.kme <- function(object, type = NULL, n = 100, interval = FALSE,
                             level = 0.95) {
-  type <- check_type(type, c("selection", "candidates", "noise", "embedding",
-                             "weights"), if (!is.null(object$score)) {
-    "selection"
-  } else if (!is.null(object$candidates)) {
-    "candidates"
-  } else if (has_column_noise(object)) {
-    "noise"
-  } else {
-    "embedding"
-  })
+  type <- check_type(type, c("selection", "embedding"),
+                     if (is.null(object$score)) "embedding" else "selection")
   n <- take(n, count(2L))
   level <- take(level, a_level)
   if (take(interval, flag) &&
@@ -17,13 +9,8 @@ fit_picture.kme <- function(object, type = NULL, n = 100, interval = FALSE,
     stop_input("'interval' must be FALSE unless the embedding of one column ",
                "is drawn")
   }
-  switch(type,
-    selection = picture_selection(object),
-    candidates = picture_candidates(object),
-    noise = picture_noise(object),
-    embedding = picture_embedding(object, n, if (interval) level),
-    weights = picture_weights(object)
-  )
+  if (type == "selection") picture_selection(object) else
+    picture_embedding(object, n, if (interval) level)
 }
 
 # --- Selection ---------------------------------------------------------------
@@ -109,85 +96,6 @@ selection_window <- function(object) {
     x = c(max(ends[1L], 1e-5 * chosen),
           min(ends[2L], 10 * max(inside, chosen))),
     y = y
-  )
-}
-
-# --- Candidates, noise and weights -------------------------------------------
-
-# The shares of a stack; outlines: those before the guard.
-picture_candidates <- function(object) {
-  table <- object$candidates
-  if (is.null(table)) {
-    stop_input("'type' must not be \"candidates\" for a fit that is no stack")
-  }
-  # Amounts under the names, in units that the table has.
-  short <- sub(" ", "\n", sub(" gamma_1", "", table$candidate, fixed = TRUE))
-  picture <- picture_bars(table$share, short, mean_title(object), "share")
-  if (!is.null(object$guard)) {
-    picture$note <- list(
-      text = sprintf("outlines: before the guard, which keeps %.0f%%",
-                     100 * object$guard$share), color = "grey30"
-    )
-    at <- seq_along(table$unguarded)
-    picture$layers <- c(picture$layers, list(new_layer(
-      "bars", x0 = at - 0.4, y0 = 0 * at, x1 = at + 0.4, y1 = table$unguarded,
-      col = NA, border = "black"
-    )))
-    picture$ylim <- range(picture$ylim, 1.03 * table$unguarded)
-  }
-  picture$value <- table
-  picture
-}
-
-has_column_noise <- function(object) {
-  !is.null(object$noise) && object$estimator$by_column &&
-    is.null(dim(object$noise))
-}
-
-# The variances column by column.
-picture_noise <- function(object) {
-  if (!has_column_noise(object)) {
-    stop_input(
-      "'type' must not be \"noise\" unless the fit is MMKME, with a variance ",
-      "for each column"
-    )
-  }
-  noise <- object$noise
-  theta <- object$kernel$bandwidth
-  shown <- if (is.null(theta)) noise else noise / theta^2
-  picture <- picture_bars(
-    unname(shown), names(noise), "Noise by column (MMKME)",
-    if (is.null(theta)) "variance" else "variance / theta^2"
-  )
-  picture$ylim <- c(0, if (any(shown > 0)) 1.05 * max(shown) else 1)
-  picture$value <- data.frame(noise = noise, relative = shown)
-  picture
-}
-
-# Bars over names.
-picture_bars <- function(height, names, title, ylab) {
-  at <- seq_along(height)
-  new_picture(
-    title, "", ylab,
-    list(new_layer("bars", x0 = at - 0.4, y0 = 0 * at, x1 = at + 0.4,
-                   y1 = height,
-                   col = "#56B4E9", border = NA, main = TRUE),
-         across_layer(h = 0, col = "black", lty = 1)),
-    height, xlim = range(0.4, at + 0.6), ylim = range(0, 1.03 * height),
-    ticks = list(at = at, labels = names %||% format(at))
-  )
-}
-
-picture_weights <- function(object, title = mean_title(object)) {
-  weights <- coef(object)
-  count <- length(weights)
-  weights <- sort(count * weights)
-  rank <- seq_along(weights)
-  new_picture(
-    title, "rank", paste(if (count == object$n) "n" else "m", "times weight"),
-    list(span_layer(rank, 0, weights, main = TRUE), across_layer(h = 1)),
-    data.frame(rank = rank, weight = weights / count),
-    ylim = range(0, 1, weights), whole = "x"
   )
 }
 

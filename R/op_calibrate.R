@@ -67,42 +67,24 @@ couple_pairs <- function(odds, count) {
   p / rowSums(p)
 }
 
-# --- The picture -------------------------------------------------------------
+# --- Calibration -------------------------------------------------------------
 
-# How often the class of the largest probability is the true one, in ten bins of
-# equal counts, but for ties, with the exact interval of Clopper and Pearson.
-# probability: a row for each point, by a fit without it; a column for each
-# class. truth: the class of each, as their names or numbers.
-picture_calibration <- function(probability, truth, title) {
+# A table of how often the class of the largest probability is the true one, in
+# ten bins of equal counts (ties stay in one bin), with the exact interval of
+# Clopper and Pearson. probability: n x classes, each row by a fit without its
+# point; truth: the class of each point, by name.
+calibration_table <- function(probability, truth) {
   n <- nrow(probability)
   best <- max.col(probability, "first")
   claimed <- probability[cbind(seq_len(n), best)]
-  if (!is.numeric(truth)) truth <- match(truth, colnames(probability))
-  right <- best == truth
-  # Rounding tells no probabilities apart.
+  right <- best == match(truth, colnames(probability))
+  # Probabilities that differ by rounding only are ties.
   bin <- ceiling(10 * rank(signif(claimed, 10L)) / n)
   counts <- as.vector(table(bin))
   hits <- as.vector(tapply(right, bin, sum))
-  value <- data.frame(
+  data.frame(
     claimed = as.vector(tapply(claimed, bin, mean)), hit = hits / counts,
     lower = stats::qbeta(0.025, hits, counts - hits + 1),
     upper = stats::qbeta(0.975, hits + 1, counts - hits), n = counts
-  )
-  means <- format(c(mean(claimed), mean(right)), digits = 2L)
-  label <- c("as claimed", "share, 95% interval")
-  ends <- c(min(claimed), 1)
-  new_picture(
-    title, "largest claimed probability", "share that was right",
-    list(new_layer("line", x = ends, y = ends, col = "grey40", lty = 2,
-                   level = label[1L]),
-         span_layer(value$claimed, value$lower, value$upper),
-         new_layer("points", x = value$claimed, y = value$hit, pch = 21L,
-                   bg = level_palette[1L], col = "white", cex = 1.3,
-                   level = label[2L], main = TRUE)),
-    value, ylim = 0:1,
-    note = list(text = paste0("claimed ", means[1L], ", right ", means[2L],
-                              " on average"), color = "grey40"),
-    key = rbind(key_entries(label[1L], "grey40", "line", lty = 2L),
-                key_entries(label[2L], level_palette[1L]))
   )
 }

@@ -112,11 +112,10 @@
 #' fit <- kme_cov(scale(iris[, 1:4]), estimator = "skmse", ncomp = 5)
 #' fit
 #' summary(fit)
-#' plot(fit, "scores", groups = iris$Species)
+#' plot(fit)
 #'
 #' # What depends on what in two variables; one of them a factor
 #' cross <- kme_cov(iris[, 1:2], iris[, 3:4], estimator = "skmse")
-#' plot(cross, "scores")
 #' kme_cov(Petal.Width ~ Species, iris)
 #' predict(cross, iris[1:3, 3:4], side = "right", ncomp = 2)
 #' @export
@@ -505,46 +504,22 @@ fit_sample_of.kme_cov <- function(x) {
   sample
 }
 
-fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
-                                name = NULL, labels = NULL) {
-  type <- check_type(
-    type, c("spectrum", "selection", "scores", "weights"),
-    if (length(object$values)) {
-      "spectrum"
-    } else if (!is.null(object$score)) {
-      "selection"
-    } else {
-      "weights"
-    }
-  )
-  if (type != "scores") check_for_scores(groups = groups, labels = labels)
-  if (type %in% c("spectrum", "scores") && !length(object$values)) {
-    stop_input("'type' must not be \"", type, "\" for an operator without a ",
-               "spectrum")
+fit_picture.kme_cov <- function(object, type = NULL) {
+  values <- object$values
+  type <- check_type(type, c("spectrum", "selection"),
+                     if (length(values) || is.null(object$score)) "spectrum"
+                     else "selection")
+  if (type == "selection") {
+    return(picture_selection(object))
   }
-  switch(type,
-    spectrum = picture_sequence(
-      cov_title(object), object$values,
-      if (length(object$variables) == 1L) "eigenvalue" else "singular value"
-    ),
-    selection = picture_selection(object),
-    scores = picture_operator(object, groups, name, labels),
-    weights = picture_weights(object, cov_title(object))
-  )
-}
-
-picture_operator <- function(object, groups, name, words) {
-  one <- length(object$variables) == 1L
-  if (one) {
-    shown <- predict(object, ncomp = min(2L, length(object$values)))
-    labels <- colnames(shown)
-  } else {
-    shown <- cbind(left = predict(object, ncomp = 1L, side = "left")[, 1L],
-                   right = predict(object, ncomp = 1L, side = "right")[, 1L])
-    labels <- paste0(names(object$variables), ", first singular function")
+  if (!length(values)) {
+    stop_input("'x' must have a spectrum to be plotted; an operator of more ",
+               "than two variables has none")
   }
-  picture_scores(cov_title(object), shown, groups, labels, name, words,
-                 if (one) 1)
+  picture_sequence(
+    cov_title(object), values,
+    if (length(object$variables) == 1L) "eigenvalue" else "singular value"
+  )
 }
 
 # --- Of sketches --------------------------------------------------------------

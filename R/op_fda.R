@@ -25,7 +25,7 @@
 #' `prior` in `predict()` the posterior is multiplied by
 #' \eqn{\pi'_c/\pi_c}{pi'_c/pi_c} and normalized, and the class is that of the
 #' largest.
-#' `plot(fit, type = "calibration")` has what was claimed against what was hit.
+#' `tidy(fit, "calibration")` has what was claimed beside what was hit.
 #'
 #' @section Ridge and bandwidth:
 #' `ridge = "shrinkage"` takes \eqn{r = \lambda/(1 - \lambda) \cdot (\mathrm{tr}
@@ -359,10 +359,19 @@ fit_summary.kme_fda <- function(x) {
   ))
 }
 
-fit_rows.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
+fit_rows.kme_fda <- function(x, matrix = c("classes", "d", "calibration"),
+                             ...) {
   check_dots(...)
-  if (take(matrix, choice("classes", "d")) == "d") {
+  matrix <- take(matrix, choice("classes", "d", "calibration"))
+  if (matrix == "d") {
     return(share_frame(c("LD", "svd"), x$svd, x$svd^2 / sum(x$svd^2)))
+  }
+  if (matrix == "calibration") {
+    if (is.null(x$loo)) {
+      stop_input("'matrix' must not be \"calibration\" for a sketch, which ",
+                 "leaves no points out")
+    }
+    return(calibration_table(x$loo$posterior, x$grouping))
   }
   classes <- names(x$counts)
   wrong <- as.character(x$loo$class) != as.character(x$grouping)
@@ -391,21 +400,16 @@ fit_values.kme_fda <- function(x, newdata = NULL) {
 
 fit_picture.kme_fda <- function(object, type = NULL, n = 100, newdata = NULL) {
   plane <- identical(axes_of(object$sample), 2L)
-  type <- check_type(type, c("regions", "scores", "calibration"),
+  type <- check_type(type, c("regions", "scores"),
                      if (plane) "regions" else "scores")
   if (type == "regions" && !plane) {
     stop_input("'type' must not be \"regions\" unless the fit has two columns")
   }
-  if (type == "calibration" && (is.null(object$loo) || !is.null(newdata))) {
-    stop_input("'type' must not be \"calibration\" for a sketch or with ",
-               "'newdata': it is of the points of the fit, left out one by one")
+  if (type == "regions") {
+    picture_regions(object, take(n, count(2L)), newdata)
+  } else {
+    picture_discriminants(object, newdata)
   }
-  switch(type,
-    regions = picture_regions(object, take(n, count(2L)), newdata),
-    scores = picture_discriminants(object, newdata),
-    calibration = picture_calibration(object$loo$posterior, object$grouping,
-                                      "Kernel Fisher discriminants")
-  )
 }
 
 fda_title <- function(object) {

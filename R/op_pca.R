@@ -640,8 +640,7 @@ add_arrows <- function(picture, object, comps) {
 }
 
 # Scores on two functions, or on one in their order.
-picture_scores <- function(title, scores, groups, labels, name, words = NULL,
-                           asp = 1) {
+picture_scores <- function(title, scores, groups, labels, name, words) {
   words <- check_words(words, rownames(scores), nrow(scores))
   one <- ncol(scores) == 1L
   if (one) {
@@ -650,7 +649,7 @@ picture_scores <- function(title, scores, groups, labels, name, words = NULL,
   }
   groups_picture(title, scores, check_groups(groups, nrow(scores)), labels,
                  scores, zero = c(if (!one) "v", "h"), name = name,
-                 words = words, asp = if (!one) asp, whole = if (one) "x")
+                 words = words, asp = if (!one) 1, whole = if (one) "x")
 }
 
 # "PC1 (34.5% of variance)"
@@ -674,8 +673,16 @@ picture_scree <- function(object, npcs) {
   shown <- leading_components(npcs %||% min(10L, p), p,
                               "npcs")
   names <- colnames(object$vectors)[shown]
-  picture_bars(stats::setNames(object$values[shown], names), names,
-               pca_title(object), "Variances")
+  height <- stats::setNames(object$values[shown], names)
+  at <- seq_along(height)
+  new_picture(
+    pca_title(object), "", "Variances",
+    list(new_layer("bars", x0 = at - 0.4, y0 = 0 * at, x1 = at + 0.4,
+                   y1 = height, col = "#56B4E9", border = NA, main = TRUE),
+         across_layer(h = 0, col = "black", lty = 1)),
+    height, xlim = range(0.4, at + 0.6), ylim = range(0, 1.03 * height),
+    ticks = list(at = at, labels = names)
+  )
 }
 
 # What a component is, and its share.

@@ -60,25 +60,21 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #' first that applies. What else a picture takes stands in brackets.
 #' \describe{
 #'   \item{[kme()]}{`"selection"`: the score against \eqn{\lambda}{lambda} (the
-#'     noise, h), with the choice marked and the KME dashed. `"candidates"` of a
-#'     stack and `"noise"` of MMKME as bars. `"embedding"`: a curve, contours,
-#'     or the points along two kernel principal axes in the color of their value
-#'     (`n` points on an axis; `interval = TRUE`, `level`: a band of
-#'     [confidence intervals][confint.kme] for one column). `"weights"`:
-#'     \eqn{n\beta_i}{n beta_i} in increasing order.}
+#'     noise, h), with the choice marked and the KME dashed. `"embedding"`: a
+#'     curve, contours, or the points along two kernel principal axes in the
+#'     color of their value (`n` points on an axis; `interval = TRUE`, `level`:
+#'     a band of [confidence intervals][confint.kme] for one column).}
 #'   \item{[kme_pca()]}{`"scores"` (`comps`, one or two by number; `groups`, a
 #'     factor, words, numbers or times; `newdata`; `labels`, words at the points
 #'     or `TRUE` for their names; `arrows = TRUE`: the ten largest correlations
 #'     of the columns that the kernel sees with both components, in one scale),
 #'     `"spectrum"` (`npcs`), also by `screeplot()`. A note says where more than
 #'     60% of PC2 is a parabola in PC1: an arch, of points along one curve.}
-#'   \item{[kme_cov()]}{`"spectrum"`, `"selection"`, `"scores"` (`groups`,
-#'     `labels`), `"weights"`.}
+#'   \item{[kme_cov()]}{`"spectrum"`, `"selection"`.}
 #'   \item{[kme_fda()]}{`"regions"` of the classes for two columns (`n`),
 #'     `"scores"`: a histogram for one axis, the first two axes otherwise
-#'     (`newdata`). The sample's scores lie closer together than new ones will.
-#'     `"calibration"`: how often the class of the largest posterior was right,
-#'     points left out.}
+#'     (`newdata`). The sample's scores lie closer together than new ones
+#'     will.}
 #'   \item{[kme_density()]}{`"density"` (`columns`, one or two; `n`; `breaks`):
 #'     the curve over a histogram with the components, or contours with their
 #'     ellipses of one standard deviation. `"path"`: what decided where to
@@ -90,9 +86,8 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     the effective weights.}
 #'   \item{[mmd_test()]}{`"statistics"` of a test of several: the z of each,
 #'     over those of 90% of the draws, the largest marked; dashed, what 5% of
-#'     the draws' largest exceed. `"spectra"`, with profiles: the eigenvalues of
-#'     each sample's covariance over those of 90% of the draws. `"null"`: the
-#'     draws with the statistic. `"witness"`: \eqn{\hat\mu_x
+#'     the draws' largest exceed. `"null"`: the draws with the statistic.
+#'     `"witness"`: \eqn{\hat\mu_x
 #'     - \hat\mu_y}{mu_x - mu_y} of the plain kernel means, positive (blue)
 #'     where the first sample is denser (`n`; `groups`, two by name); each of
 #'     three groups or more against the rest; with a filter that of the largest
@@ -101,15 +96,14 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     each of the six columns along which a smooth curve has most of their
 #'     variance (the share in brackets).}
 #'   \item{[smm()]}{`"bags"`: their scores on two kernel principal axes, support
-#'     bags with a ring. `"cv"`: what was tried, with one standard error.
-#'     `"calibration"` of classes: how often the class of the largest
-#'     [probability][predict.bag_smm] was right, bags left out.}
+#'     bags with a ring.}
 #' }
 #' Others: [plot.rkhs_iv()], [mmd_pairwise()], [mmd_gof()], [hsic_test()],
 #' [gram()], [kme_landmarks()], [kme_sketch()], [kme_monitor()],
 #' [kme_changes()]. Of more than 2,000 points an even share is drawn, of groups
 #' twelve are named. Points and lines that are added to a plot of one figure
 #' fall into place. Of sketches the landmarks stand for the points.
+#' What else a fit holds is in `as.data.frame()`, `tidy()` and its fields.
 #'
 #' @param x,object A fit, a test, a gram or landmarks.
 #' @param ... The `type` and what else the picture takes. For `plot()` also

@@ -143,8 +143,7 @@
 #'   seen, usual, path}{what it goes on with}
 #' `as.data.frame()` is the table. `summary(m, day)` has the functionals of a
 #' day in the units of the columns, the largest z first. `plot(m, type)` draws
-#' `"evidence"`, the distance of the `"days"`, or the z of the `"columns"`
-#' (`day`).
+#' the `"evidence"` or the distance of the `"days"`.
 #' @details A day takes an eigendecomposition of an r by r matrix, r the rank of
 #' the landmarks, and for t days O(t p^2) in p directions; reading its rows
 #' takes far longer. Memory: \eqn{8 r^2}{8 r^2} bytes, 8 r and 40 for each score
@@ -183,7 +182,6 @@
 #' m
 #' summary(m)
 #' plot(m)
-#' plot(m, "columns")
 #'
 #' # One more day, of rows
 #' m <- update(m, one_day("2026-04-10", 0.3), groups = "day")
@@ -557,11 +555,8 @@ moved_columns <- function(x, day) {
     ", as usual the second stream"))
 }
 
-fit_picture.kme_monitor <- function(object, type = NULL, day = NULL) {
-  type <- check_type(type, c("evidence", "days", "columns"))
-  if (type == "columns") {
-    return(picture_columns(moved_columns(object, day)))
-  }
+fit_picture.kme_monitor <- function(object, type = NULL) {
+  type <- check_type(type, c("evidence", "days"))
   table <- fit_rows(object)
   limit <- if (type == "evidence") log10(object$limit)
   picture <- if (type == "days") {
@@ -589,21 +584,4 @@ name_days <- function(picture, days) {
   picture$xlab <- "day"
   picture$ticks <- list(at = at, labels = days[at])
   picture
-}
-
-most_z <- 50
-
-# The z of each functional, the largest on top.
-picture_columns <- function(table) {
-  y <- rev(seq_along(table$z))
-  z <- pmin(pmax(table$z, -most_z), most_z)
-  new_picture(
-    attr(table, "title"), "z (dotted: 3)", "",
-    list(new_layer("bars", x0 = pmin(z, 0), x1 = pmax(z, 0), y0 = y - 0.35,
-                   y1 = y + 0.35, col = level_palette[1L], border = NA,
-                   main = TRUE),
-         across_layer(v = c(-3, 3), lty = 3)),
-    table, ticks_y = list(at = y, labels = table$column),
-    xlim = range(z, -3.5, 3.5)
-  )
 }

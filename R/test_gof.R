@@ -95,9 +95,8 @@
 #' `replicates` are the simulated statistics, `sizes` is n, and a last field
 #' `model` is what was read as the model.
 #'
-#' `plot()` shows the null distribution, and with `"witness"`
-#' \eqn{\hat\mu - \mu_P}{mu - mu_P}, positive (blue) where there are more points
-#' than the model says.
+#' `plot()` shows the null distribution. To see where the points differ from the
+#' model, draw as many from it and plot the `"witness"` of [mmd_test()].
 #'
 #' @references
 #' Henze, N. and Zirkler, B. (1990). A class of invariant consistent tests for
@@ -110,7 +109,7 @@
 #' set.seed(1)
 #' test <- mmd_gof(~ waiting, faithful, "normal", B = 99)
 #' test
-#' plot(test, "witness")
+#' plot(test)
 #'
 #' # ... but may be of this mixture; not of what the function simulates
 #' waiting <- faithful$waiting
@@ -567,36 +566,7 @@ standardized_sample <- function(x) {
 
 # --- Picture -----------------------------------------------------------------
 
-fit_picture.mmd_gof <- function(x, type = NULL, n = 100) {
-  type <- check_type(type, c("null", "witness"))
-  if (type == "null") picture_null(x) else
-    picture_misfit(x, take(n, count(2L)))
+fit_picture.mmd_gof <- function(x, type = NULL) {
+  check_type(type, "null")
+  picture_null(x)
 }
-
-# The kernel mean of the points less that of the model.
-picture_misfit <- function(test, n) {
-  sample <- test$sample
-  part <- law_part(test$model, sample$kernel)
-  at <- \(new) {
-    drop(sample_at(sample, new, plain_weights(sample))) -
-      part_at(part, sample$kernel, new)
-  }
-  title <- "Witness function"
-  denser <- c("the points denser", "the model denser")
-  d <- ncol(sample$x)
-  if (d <= 2L) {
-    x <- sample_raw(sample)
-    draw <- if (d == 1L) witness_curve else witness_surface
-    # As far as most of the model; of one that follows the points no farther.
-    span <- if (!is.null(test$model$draw)) {
-      unname(apply(sample_raw(test$model$sample), 2L, quantile, c(0.01, 0.99)))
-    } else {
-      test$model$mixture$means
-    }
-    return(draw(x, \(z) at(raw_points(sample, z)), NULL, denser, n, title,
-                span))
-  }
-  witness_columns(sample, list(shown = seq_len(sample$n), at = at), denser,
-                 title)
-}
-

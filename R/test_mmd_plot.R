@@ -1,10 +1,5 @@
 fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL) {
-  type <- check_null_type(type, object, c(
-    if (!is.null(object$spectra)) "spectra", "witness"
-  ))
-  if (type == "spectra") {
-    return(picture_spectra(object))
-  }
+  type <- check_null_type(type, object, "witness")
   if (type != "witness") {
     return(picture_null(object, type))
   }
@@ -45,38 +40,6 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL) {
        value = stats::setNames(lapply(each, `[[`, "value"), labels))
 }
 
-least_shown <- 1e-4
-
-# The eigenvalues of each sample's covariance over those of its draws, a step
-# each, as far as they are seen beside the largest.
-picture_spectra <- function(test) {
-  spectra <- test$spectra
-  least <- least_shown * max(spectra$value)
-  shown <- spectra[spectra$high > least, ]
-  groups <- names(test$sizes)
-  bands <- paste0(groups, ", 90% of draws")
-  colors <- level_colors(length(groups))
-  # Bands lie over each other.
-  light <- grDevices::adjustcolor(colors, 0.3)
-  twice <- \(v) rep(pmax(v, least), each = 2L)
-  layers <- lapply(seq_along(groups), \(g) {
-    one <- shown[shown$group == g, ]
-    x <- as.vector(rbind(one$axis - 0.5, one$axis + 0.5))
-    list(new_layer("ribbon", x = x, y0 = twice(one$low), y1 = twice(one$high),
-                   col = light[g], level = bands[g]),
-         new_layer("line", x = x, y = twice(one$value), lwd = 2,
-                   col = colors[g], level = groups[g]))
-  })
-  new_picture(
-    "Spectra of the samples", "axis", "variance",
-    c(lapply(layers, `[[`, 1L), lapply(layers, `[[`, 2L)),
-    spectra, log = "xy", whole = "x", key = rbind(
-      key_entries(groups, colors, "line", lwd = 2),
-      key_entries(bands, light, "box")
-    )
-  )
-}
-
 # One sample against another, or against all the rest; sides: what these are
 # called.
 picture_witness <- function(test, first, second, n,
@@ -114,9 +77,9 @@ denser_fill <- function(value, denser) {
 end_colors <- \(fill) rev(fill$colors[c(8L, length(fill$colors) - 7L)])
 
 # denser: words for where it is positive and negative; group: that of each
-# point, NULL for none; span: other points that are to be in sight.
-witness_curve <- function(x, at, group, denser, n, title, span = NULL) {
-  ends <- padded_range(c(x, span))
+# point, NULL for none.
+witness_curve <- function(x, at, group, denser, n, title) {
+  ends <- padded_range(x)
   z <- seq(ends[1L], ends[2L], length.out = n)
   value <- at(matrix(z))
   colors <- tint(level_colors(2L))
@@ -138,10 +101,10 @@ witness_curve <- function(x, at, group, denser, n, title, span = NULL) {
   )
 }
 
-witness_surface <- function(x, at, group, denser, n, title, span = NULL) {
-  surface <- shown <- surface_of(at, rbind(unname(x), span), n)
-  # Only where there are points, of one distribution or the other.
-  if (is.null(span)) shown$z[!near_points(x, surface)] <- NA
+witness_surface <- function(x, at, group, denser, n, title) {
+  surface <- shown <- surface_of(at, x, n)
+  # Far from all points both means are nearly 0, and so is their difference.
+  shown$z[!near_points(x, surface)] <- NA
   fill <- denser_fill(shown$z, denser)
   labels <- axis_names(x)
   new_picture(

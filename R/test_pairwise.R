@@ -81,23 +81,21 @@
 #' groups (the diagonal `NA` for p-values), `as.dist()` the distances, of all
 #' pairs.
 #'
-#' `plot(x, "matrix")` draws the distance of each pair as the color of a tile
-#' (of each group to the reference, as a bar), of up to twelve groups with the
-#' adjusted p-values; `plot(x, "dendrogram")` joins groups at the average
-#' distance of their members ([stats::hclust()]).
+#' `plot()` draws the distance of each pair as the color of a tile, for up to
+#' twelve groups with the adjusted p-values. A tree of the groups is
+#' `hclust(as.dist(x))`.
 #' @seealso [glossary]; [stats::p.adjust()]
 #' @examples
 #' set.seed(1)
 #' # Each feed against casein
 #' feeds <- mmd_pairwise(weight ~ feed, chickwts, reference = "casein", B = 199)
 #' feeds
-#' plot(feeds)
 #'
 #' # All pairs
 #' all <- update(feeds, reference = NULL, B = 299)
 #' all
 #' as.dist(all)
-#' plot(all, "dendrogram")
+#' plot(all)
 #' @export
 mmd_pairwise <- function(x, ...) {
   UseMethod("mmd_pairwise")
@@ -535,39 +533,13 @@ fit_request.mmd_pairwise <- fit_request.mmd_test
 
 # --- Pictures ----------------------------------------------------------------
 
-fit_picture.mmd_pairwise <- function(object, type = NULL) {
-  type <- check_type(type, c("matrix", "dendrogram"))
-  if (type == "dendrogram") {
-    picture_dendrogram(object)
-  } else if (is.null(object$reference)) {
-    picture_pairs(object)
-  } else {
-    picture_reference(object)
-  }
-}
-
+# Adjusted p-values stand in the tiles of at most so many groups.
 most_numbers <- 12L
 
-# The layer of adjusted p-values, in a list, and the note that says what they
-# are, where there is room among so many names.
-p_marks <- function(p, count, ...) {
-  if (count <= most_numbers) {
-    list(new_layer("text", ..., labels = ifelse(
-      p < 0.001, "<.001", sub("^0[.]", ".", formatC(p, 3L, format = "f"))
-    )))
-  }
-}
-
-marks_note <- function(x, count) {
-  if (count <= most_numbers) {
-    list(text = paste("p-values, adjustment:", x$adjust), color = "grey30")
-  }
-}
-
-picture_pairs <- function(x) {
-  distance <- as.matrix(x)
+fit_picture.mmd_pairwise <- function(object, type = NULL) {
+  check_type(type, "matrix")
+  distance <- as.matrix(object)
   count <- nrow(distance)
-  labels <- rownames(distance)
   shown <- distance
   diag(shown) <- NA
   fill <- measured_fill(c(0, if (any(distance > 0)) max(distance) else 1),
@@ -576,68 +548,29 @@ picture_pairs <- function(x) {
   # The first group is on top.
   at <- seq_len(count)
   cells <- which(!is.na(shown), arr.ind = TRUE)
+  numbers <- count <= most_numbers
   new_picture(
     "Distances of groups", "", "",
-    c(
-      list(new_layer("image", x = at, y = at,
-                     z = take_columns(shown, rev(at)),
-                     zlim = fill$limits, col = fill$colors, main = TRUE)),
-      p_marks(as.matrix(x, "p.adjusted")[cells], count, x = cells[, 1L],
-              y = count + 1L - cells[, 2L],
-              col = ifelse(shown[cells] > 0.55 * fill$limits[2L], "white",
-                           "black"), width = 0.9)
+    list(
+      new_layer("image", x = at, y = at, z = take_columns(shown, rev(at)),
+                zlim = fill$limits, col = fill$colors, main = TRUE),
+      if (numbers) new_layer(
+        "text", x = cells[, 1L], y = count + 1L - cells[, 2L],
+        labels = short_p(as.matrix(object, "p.adjusted")[cells]),
+        col = ifelse(shown[cells] > 0.55 * fill$limits[2L], "white", "black"),
+        width = 0.9
+      )
     ),
     distance, xlim = c(0.5, count + 0.5), ylim = c(0.5, count + 0.5),
-    flush = TRUE, ticks = list(at = at, labels = labels),
-    ticks_y = list(at = at, labels = rev(labels)),
-    note = marks_note(x, count), fill = fill, bar = TRUE
+    flush = TRUE, ticks = list(at = at, labels = rownames(distance)),
+    ticks_y = list(at = at, labels = rev(rownames(distance))),
+    note = if (numbers) list(
+      text = paste("p-values, adjustment:", object$adjust), color = "grey30"
+    ), fill = fill, bar = TRUE
   )
 }
 
-picture_reference <- function(x) {
-  table <- x$table[order(-x$table$distance), ]
-  count <- nrow(table)
-  top <- max(table$distance)
-  picture <- picture_bars(table$distance, table$group1,
-                          paste0("Distances from '", x$reference, "'"),
-                          "distance")
-  picture$layers <- c(picture$layers, p_marks(
-    table$p.adjusted, count, x = seq_len(count), y = table$distance,
-    col = "black", width = 1, over = 0
-  ))
-  picture$ylim <- c(0, if (top > 0) 1.08 * top else 1)
-  picture$value <- table
-  picture$note <- marks_note(x, count)
-  picture
-}
-
-picture_dendrogram <- function(x) {
-  tree <- stats::hclust(stats::as.dist(as.matrix(x)), "average")
-  lines <- tree_lines(tree)
-  count <- length(tree$order)
-  new_picture(
-    "Groups joined at their average distance", "", "distance",
-    list(new_layer("line", x = lines$x, y = lines$y, main = TRUE),
-         across_layer(h = 0, lty = 1, col = "grey60")),
-    tree, xlim = c(0.5, count + 0.5),
-    ylim = c(0, max(tree$height, .Machine$double.xmin)),
-    ticks = list(at = seq_len(count), labels = tree$labels[tree$order])
-  )
-}
-
-# The lines of a tree of hclust(): from one branch over its fork to the other,
-# with breaks between the forks.
-tree_lines <- function(tree) {
-  leaf <- order(tree$order)
-  middle <- numeric(nrow(tree$merge))
-  x <- y <- NULL
-  for (f in seq_along(middle)) {
-    branch <- tree$merge[f, ]
-    at <- ifelse(branch < 0, leaf[abs(branch)], middle[abs(branch)])
-    from <- ifelse(branch < 0, 0, tree$height[abs(branch)])
-    middle[f] <- mean(at)
-    x <- c(x, rep(at, each = 2L), NA)
-    y <- c(y, from[1L], rep(tree$height[f], 2L), from[2L], NA)
-  }
-  list(x = x, y = y)
+# ".049" or "<.001"
+short_p <- function(p) {
+  ifelse(p < 0.001, "<.001", sub("^0[.]", ".", formatC(p, 3L, format = "f")))
 }

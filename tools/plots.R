@@ -7,8 +7,6 @@ set.seed(1)
 
 flowers <- scale(iris[, 1:4])
 geyser <- scale(faithful)
-long <- flowers
-colnames(long) <- paste("a rather long name of column number", 1:4)
 air <- na.omit(airquality)
 months <- factor(month.name[rep_len(1:12, 150)], month.name)
 rare <- factor(rep(c("common", "rare"), c(147, 3)))
@@ -35,14 +33,11 @@ plots <- expression(
   show(kme(geyser, kernel_rbf(0.5), "fkmse")),
   show(kme(scale(USArrests), estimator = "skmse")),
   show(kme(geyser, kernel_rbf(0.5), "mkme")),
-  show(kme(long, estimator = "mmkme")),
   show(kme(flowers, estimator = "smooth")),
-  show(kme(flowers, kernel_rbf(1), "stack")),
   show(kme(faithful["waiting"], kernel_rbf(3), "fkmse", lambda = 1),
        type = "embedding"),
   show(kme(faithful, kernel_rbf(c(0.3, 4)))),
   show(kme(flowers)),
-  show(kme(geyser, kernel_rbf(0.5), "fkmse"), type = "weights"),
   show(sea),
   show(kme_landmarks(quakes$depth, 30)),
   show(kme(zones, estimator = "fkmse", select = "gcv"), type = "embedding"),
@@ -73,8 +68,6 @@ plots <- expression(
   show(kme_pca(flowers, ncomp = 12), type = "spectrum"),
   show(kme_cov(flowers)),
   show(kme_cov(flowers, estimator = "skmse"), type = "selection"),
-  show(kme_cov(list(ozone_in_new_york = air$Ozone, temperature = air$Temp)),
-       type = "scores", groups = air$Month),
   show(kme_density(faithful["eruptions"], m = 2)),
   show(kme_density(faithful, m = 3)),
   show(kme_density(geyser, m = 4, optimize = "all"), type = "path"),
@@ -86,8 +79,6 @@ plots <- expression(
   show(nested, what = "h"),
   show(nested, "cv"),
   show(chicks),
-  show(chicks, type = "cv"),
-  show(chicks, type = "calibration"),
   show(smm(uptake, rep(c(1, 2, 4), 4), type = "ridge")),
   show(smm(split(iris$Sepal.Width, rep(1:30, 5)), level2 = "rbf"))
 )

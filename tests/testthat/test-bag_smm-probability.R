@@ -93,14 +93,14 @@ test_that("classes are what they were", {
   expect_identical(order(p), order(predict(fits[[1]], new, type = "decision")))
 })
 
-test_that("where nothing was chosen folds are made, and nothing is drawn", {
+test_that("where nothing was chosen folds are made, and no random numbers", {
   for (data in list(two, three)) {
     g <- bag_gram(data$bags, theta, level2 = "rbf")
     fit <- smm(g, class_of(data$kind), cost = 3, folds = 4)
     expect_null(fit$sigmoids)
     seed <- .Random.seed
     p <- predict(fit, new, type = "probability")
-    picture <- fit_picture(fit, "calibration")
+    table <- generics::tidy(fit, "calibration")
     expect_identical(.Random.seed, seed)
     # Neighbours within each class.
     blocks <- integer(length(data$kind))
@@ -112,7 +112,7 @@ test_that("where nothing was chosen folds are made, and nothing is drawn", {
     chosen <- smm(g, class_of(data$kind), cost = c(3, 3 + 1e-9),
                   folds = blocks)
     expect_near(predict(chosen, new, type = "probability"), p, 1e-6)
-    expect_near(fit_picture(chosen, "calibration")$value, picture$value, 1e-6)
+    expect_near(generics::tidy(chosen, "calibration"), table, 1e-6)
   }
   alone <- replace(rep(1:4, 6), two$kind == 1, 1L)
   unfit <- smm(two$bags, class_of(two$kind), kernel = theta, cost = 1,
@@ -186,11 +186,11 @@ test_that("fits without classes have no probabilities", {
     words <- paste0("classes were learned; a fit of type \"", type,
                     "\" has no probabilities")
     refused(predict(others[[type]], new, type = "probability"), words)
-    refused(plot(others[[type]], "calibration"), words)
+    refused(generics::tidy(others[[type]], "calibration"), words)
   }
 })
 
-test_that("the picture is of bags and sigmoids that were left out", {
+test_that("the table is of bags and sigmoids that were left out", {
   for (fit in fits) {
     p <- matrix(0, fit$n, length(fit$levels))
     for (f in 1:4) {
@@ -200,13 +200,9 @@ test_that("the picture is of bags and sigmoids that were left out", {
       p[out, ] <- class_probability(fit$left_out[out, , drop = FALSE],
                                     sigmoids, fit$levels)
     }
-    drawn <- on_device(plot(fit, type = "calibration"))
-    expect_near(drawn, picture_calibration(p, as.integer(fit$y), "")$value,
-                1e-14)
-    expect_identical(sum(drawn$n), fit$n)
+    table <- generics::tidy(fit, "calibration")
+    colnames(p) <- fit$levels
+    expect_near(table, calibration_table(p, fit$y), 1e-14)
+    expect_identical(sum(table$n), fit$n)
   }
-  skip_if_not_installed("ggplot2")
-  built <- ggplot2::ggplot_build(ggplot2::autoplot(fit, type = "calibration"))
-  points <- Find(\(data) "shape" %in% names(data), built$data)
-  expect_near(points$y, drawn$hit, 1e-14)
 })

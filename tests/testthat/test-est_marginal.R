@@ -433,8 +433,7 @@ test_that("what marginalized estimators cannot take is refused", {
     kme(x, rbf, "mkme", select = "gcv"),
     kme(x, rbf, "mkme", noise = 1, select = "loocv"), as_weights(1),
     as_weights(fit, "exact"), as_weights(aimed, "taylor"),
-    as_weights(noisy, "taylor"),
-    plot(fit, type = "noise")
+    as_weights(noisy, "taylor")
   )))
   expect_snapshot(writeLines(lines))
   refused(kme(x, rbf, "mkme", lambda = 1), "'lambda' must not be given")

@@ -387,19 +387,17 @@ test_that("intervals are the sandwich of what each outcome moves", {
   }
 })
 
-test_that("pictures have the curve, its band and the first stage", {
+test_that("a picture has the curve and its band, the fit has the first stage", {
   fit <- weak(mpg ~ hp + cyl | disp + wt, mtcars)
   shown <- on_device(plot(fit, column = "cyl", n = 5))
   want <- predict(fit, shown, interval = TRUE)
   expect_equal(shown[c(".fitted", ".lower", ".upper")], as.data.frame(want),
                ignore_attr = TRUE, tolerance = 1e-7)
-  first <- on_device(plot(fit, "strength"))
+  first <- fit$error$first
   expect_named(first, c("hp", "cyl"))
   expect_equal(first$hp$actual, drop(scale(mtcars$hp)), ignore_attr = TRUE)
-  expect_named(on_device(plot(weak(factor(mtcars$am), mtcars$mpg, mtcars$wt),
-                              "strength")), c("fitted", "actual"))
-  refused(plot(weak(as_gram(diag(32) + 1), mtcars$mpg, mtcars$wt), "strength"),
-          "numeric columns of x")
+  expect_named(first$hp, c("fitted", "actual"))
+  expect_null(weak(as_gram(diag(32) + 1), mtcars$mpg, mtcars$wt)$error$first)
 })
 
 test_that("clusters of one row are none, weights of 1 are none", {

@@ -403,7 +403,6 @@ test_that("coef() is what predicts, or as_weights() is named", {
     expect_identical(unname(as_weights(fit)), w)
     expect_identical(generics::tidy(fit)$weight, w)
     expect_identical(generics::augment(fit)$.weight, w)
-    expect_identical(on_device(plot(fit, "weights"))$weight * 25, sort(25 * w))
     if (is.null(fit$noise) && is.null(fit$covariance)) {
       expect_identical(unclass(summary(fit)$weights)[["100%"]], max(25 * w))
     }
@@ -420,7 +419,6 @@ test_that("coef() is what predicts, or as_weights() is named", {
     kme(x, k, est_stack(list(est_kme(), est_smooth(0.4, 1)), c(0.5, 0.5)))
   )) {
     refused(coef(fit), "as_weights")
-    refused(on_device(plot(fit, "weights")), "as_weights")
     expect_identical(generics::augment(fit)$.weight, rep(NA_real_, 25))
     expect_null(summary(fit)$weights)
     # At the points the projection is the estimate.

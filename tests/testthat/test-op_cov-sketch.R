@@ -91,8 +91,6 @@ test_that("what rows are needed for is refused", {
   fit <- kme_cov(both)
   refused(predict(fit), "'newdata' must be given")
   refused(predict(fit, type = "value"), "'newdata' must be given")
-  refused(plot(fit, "scores"), "'newdata' must be given")
-  refused(plot(fit, "weights"), "no rows to be weighed")
   refused(coef(fit), "no rows to be weighed")
   refused(kme_cov(both, estimator = "skmse"), "must be \"kme\"")
   refused(kme_cov(sketch, estimator = "fkmse"), "\"kme\" or \"skmse\"")

@@ -412,7 +412,8 @@ test_that("bad input is refused", {
     predict(formula, data.frame(a = 1)), predict(fit, x, "scores", 2, 3),
     update(fit, "skmse"), update(formula, data = data.frame(a = 1)),
     update(fit, select = "gcv"), coef(fit, 2), summary(fit, digits = 3),
-    plot(fit, "selection"), plot(fit, "all"), plot(fit, "scores", groups = 1:5)
+    plot(fit, "selection"), plot(fit, "all"), plot(tensor),
+    plot(tensor, "spectrum")
   ))
   expect_snapshot(writeLines(lines))
 })

@@ -316,10 +316,7 @@ test_that("probabilities and classes come alone, too", {
                    cbind(c(1, 1), 0, 0))
   refused(predict(none, z, prior = c(0.3, 0.3, 0.4)),
           "must be 0 for 'virginica', as in the fit")
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  shown <- plot(fit, type = "calibration")
-  refused(plot(fit, type = "calibration", newdata = z), "or with 'newdata'")
+  shown <- generics::tidy(fit, "calibration")
   expect_equal(sum(shown$n), 150)
   expect_equal(sum(shown$n * shown$hit),
                sum(max.col(fit$loo$posterior, "first") ==

@@ -105,6 +105,7 @@ test_that("a fit prints, updates and draws without rows", {
   pdf(NULL)
   on.exit(dev.off())
   expect_equal(dim(plot(fit, n = 20)$z), c(20L, 20L))
+  refused(generics::tidy(fit, "calibration"), "leaves no points out")
   expect_equal(plot(fit, "scores")$LD1, unname(fit$means[, 1]))
 })
 

@@ -6,18 +6,15 @@ rbf <- kernel_rbf(1)
 
 every_autoplot <- function() {
   set.seed(31)
-  two <- rep(c("a", "b"), 75)
   s <- iv_sample(60)
   nested <- rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, s$w, s$s)
   list(
     selection = autoplot(kme(x, rbf, "fkmse")),
-    noise = autoplot(kme(x, rbf, "mmkme")),
     curve = autoplot(kme(iris[, 1], rbf)),
     band = autoplot(kme(iris[, 1], rbf), interval = TRUE),
     shrunk = autoplot(kme(iris[, 1], rbf, "skmse"), "embedding"),
     contours = autoplot(kme(flat, rbf), n = 12),
     axes = autoplot(kme(x, rbf)),
-    weights = autoplot(kme(x[1:30, ], rbf), type = "weights"),
     scores = autoplot(kme_pca(x, rbf, ncomp = 2), groups = iris$Species),
     many = autoplot(kme_pca(x, rbf, ncomp = 2), labels = TRUE, arrows = TRUE,
                     groups = factor(rep(letters[1:15], 10))),
@@ -25,8 +22,6 @@ every_autoplot <- function() {
     one = autoplot(kme_pca(x, rbf, ncomp = 2), comps = 2),
     spectrum = autoplot(kme_pca(x, rbf, ncomp = 3), "spectrum"),
     values = autoplot(kme_cov(x[1:40, ], kernel_x = rbf)),
-    functions = autoplot(kme_cov(list(a = x[1:40, 1], b = x[1:40, 2])),
-                         "scores", groups = two[1:40]),
     regions = autoplot(kme_fda(flat, iris$Species, rbf), n = 12),
     discriminants = autoplot(kme_fda(x, iris$Species, rbf)),
     bars = autoplot(kme_fda(x, iris$Species == "setosa", rbf)),

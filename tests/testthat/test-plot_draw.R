@@ -4,8 +4,8 @@
 test_that("arguments are of the picture, or parameters of base graphics", {
   fit <- kme(c(1, 2, 4), kernel_rbf(1), "skmse")
   on_device({
-    expect_identical(plot(fit, "weights"), plot(fit, type = "weights"))
-    expect_identical(plot(fit, "w"), plot(fit, type = "weights"))
+    expect_identical(plot(fit, "embedding"), plot(fit, type = "embedding"))
+    expect_identical(plot(fit, "e"), plot(fit, type = "embedding"))
     expect_error(plot(fit, 3), "must be one of", class = "kernmean_error_input")
     expect_warning(plot(fit, colr = 1), "\"colr\" is not a graphical")
     expect_error(plot(fit, las = 7), "invalid value")
@@ -18,8 +18,8 @@ test_that("arguments are of the picture, or parameters of base graphics", {
     expect_equal(graphics::par("mar", "las"),
                  list(mar = c(5.1, 4.1, 4.1, 2.1), las = 0))
   })
-  asked <- ask_picture(fit, list("weights", n = 3, cex = 2), NULL)
-  expect_identical(asked, list(picture = fit_picture(fit, "weights", n = 3),
+  asked <- ask_picture(fit, list("embedding", n = 3, cex = 2), NULL)
+  expect_identical(asked, list(picture = fit_picture(fit, "embedding", n = 3),
                                graphics = list(cex = 2)))
 })
 
@@ -85,7 +85,6 @@ test_that("words stand at their points, or are refused", {
   on_device({
     refused(plot(fit, labels = 1:3), "each of the 32 points")
     refused(plot(fit, "spectrum", labels = TRUE), "'labels' must not be given")
-    refused(plot(kme_cov(x), "spectrum", labels = TRUE), "'labels' must not")
     expect_warning(plot(kme(x, kernel_rbf(1)), labels = TRUE),
                    "\"labels\" is not a graphical")
     refused(plot(fit, arrows = TRUE, comps = 1), "'arrows' must be FALSE")

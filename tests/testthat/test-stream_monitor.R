@@ -227,10 +227,6 @@ test_that("a level that days do not have has a z, and a new one is refused", {
   expect_equal(none$table[["x = rare"]], c(0, 0), tolerance = 1e-6)
   some <- update(none, days_of(65, "2026-03-13"))
   expect_gt(some$table[["x = rare"]][3], 1e6)
-  on_device({
-    plot(none, "columns")
-    plot(some, "columns")
-  })
   refused(update(none, days_of(45, "2026-03-14", c("u", "new", "rare"))),
           "no levels but those")
   two <- kme_monitor(days_of(shares, "2026-03-01"),
@@ -407,8 +403,6 @@ test_that("monitors print and plot what they know", {
   on_device({
     expect_identical(plot(m), m$table)
     expect_identical(plot(m, "days"), m$table)
-    expect_identical(plot(m, "columns", day = "2026-04-12"),
-                     summary(m, "2026-04-12")$columns)
     plot(kme_monitor(both, reference = 30, horizon = 50))
   })
 })

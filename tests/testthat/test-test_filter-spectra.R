@@ -1,4 +1,4 @@
-# The spectra of samples that plot() draws of tests with profiles.
+# The spectra of samples in tests with profiles.
 
 x <- random_points(24, 3, 1)
 x[15:24, ] <- 1.6 * x[15:24, ]
@@ -20,18 +20,4 @@ test_that("spectra are those of both samples, with 90% of their draws", {
     band <- apply(values[, -1], 1, quantile, c(0.05, 0.95), names = FALSE)
     expect_near(rbind(found$low, found$high), band, 1e-10)
   }
-})
-
-test_that("they are drawn where there are any, one axis as well as many", {
-  expect_identical(on_device(plot(test, "spectra")), test$spectra)
-  shown <- fit_picture(test, "spectra")
-  expect_identical(shown$key$label, c("x", "y", "x, 90% of draws",
-                                      "y, 90% of draws"))
-  line <- shown$layers[[3]]$data
-  expect_identical(line$x, as.vector(rbind(1:9 - 0.5, 1:9 + 0.5)))
-  expect_identical(line$y[2 * 1:9], test$spectra$value[1:9])
-  one <- update(test, kernel = kernel_linear(), x = x[1:14, 1], y = x[15:24, 1])
-  expect_identical(fit_picture(one, "spectra")$layers[[3]]$data$x, c(0.5, 1.5))
-  none <- update(test, filter = test_filter(order = 1))
-  expect_error(plot(none, "spectra"), class = "kernmean_error_input")
 })

@@ -229,38 +229,10 @@ test_that("print, summary, update and data frames", {
   refused(update(mixed, model = "normal", kernel = kernel_rbf(1)), "'kernel'")
 })
 
-test_that("the witness is the difference of the embeddings", {
-  set.seed(21)
-  x <- draw_two(30)
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  test <- few_draws(mmd_gof(x, two, B = 9))
-  drawn <- plot(test, "witness", n = 5)
-  z <- as.matrix(expand.grid(drawn$x, drawn$y))
-  model <- mixture_at(two, test$kernel, unname(z))
-  expect_equal(as.vector(drawn$z),
-               unname(predict(kme(x, test$kernel), z)) - model)
-  # In sight: the points and both components.
-  expect_true(all(range(drawn$y) * c(-1, 1) >= c(0, 2)))
-  one <- few_draws(mmd_gof(x[, 1], \(n) rnorm(n, 10), B = 9))
-  drawn <- plot(one, "witness")
-  expect_equal(drawn$value, unname(predict(kme(x[, 1], one$kernel), drawn$z) -
-                 predict(kme(one$model$sample$x, one$kernel), drawn$z)))
-  expect_gt(max(drawn$z), 12)
-  normal <- few_draws(mmd_gof(iris[1:4], "normal", B = 9))
-  drawn <- plot(normal, "witness")
-  expect_setequal(names(drawn), names(iris)[1:4])
-  expect_identical(drawn$Petal.Width$x, iris$Petal.Width)
-  x <- as.matrix(iris[1:4])
-  centered <- x - rep(colMeans(x), each = 150)
-  root <- eigen(stats::cov(x) * 149 / 150)
-  z <- centered %*% root$vectors %*% diag(root$values^-0.5)
-  expect_equal(drawn$Petal.Width$value,
-               rowMeans(gram_R(normal$kernel, z)) -
-                 mixture_at(list(weights = 1, means = t(numeric(4)),
-                                 covariances = array(diag(4), c(4, 4, 1))),
-                            normal$kernel, z))
-  expect_length(plot(normal), 9L)
+test_that("the null distribution is drawn", {
+  test <- few_draws(mmd_gof(iris[1:4], "normal", B = 9))
+  expect_identical(on_device(plot(test)), test$replicates)
+  refused(plot(test, "witness"), "must be \"null\"")
 })
 
 # --- What is refused ---------------------------------------------------------

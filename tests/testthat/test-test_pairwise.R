@@ -278,18 +278,20 @@ test_that("what cannot be compared is refused", {
     mmd_pairwise(x, g, estimator = "skmse", kernel = kernel_energy()),
     as.matrix(one)
   ))))
-  expect_error(plot(one, "dendrogram"), "of all pairs",
-               class = "kernmean_error_input")
+  expect_error(plot(one), "of all pairs", class = "kernmean_error_input")
 })
 
 # --- Pictures ----------------------------------------------------------------
 
-test_that("marks say what adjusted p-values are", {
+test_that("p-values are short, and drawn among few groups", {
   p <- c(0.0002, 0.001, 0.0049, 0.01, 0.05, 0.051, 1)
-  marks <- p_marks(p, 7, x = 1:7, y = p)[[1L]]$data
-  expect_identical(marks$labels, c("<.001", ".001", ".005", ".010", ".050",
-                                   ".051", "1.000"))
-  expect_null(p_marks(p, 20, x = 1:7, y = p))
+  expect_identical(short_p(p), c("<.001", ".001", ".005", ".010", ".050",
+                                 ".051", "1.000"))
+  texts <- \(groups) {
+    x <- mmd_pairwise(seq_len(4 * groups) / 9, gl(groups, 4), B = 9)
+    length(Filter(\(layer) layer$kind == "text", fit_picture(x)$layers))
+  }
+  expect_identical(c(texts(3), texts(13)), c(1L, 0L))
 })
 
 test_that("all pairs of mixed columns have the same statistics", {

@@ -250,13 +250,11 @@ class_of <- function(s) {
 
 plot_type <- function(s) {
   any_of(switch(class_of(s),
-    kme = c("selection", "candidates", "noise", "embedding", "weights"),
-    kme_cov = c("spectrum", "selection", "scores", "weights"),
+    kme = c("selection", "embedding"), kme_cov = c("spectrum", "selection"),
     kme_pca = c("scores", "spectrum"), kme_fda = c("regions", "scores"),
     kme_density = c("density", "path"), kme_landmarks = c("points", "spectrum"),
-    mmd_pairwise = c("matrix", "dendrogram"),
-    mmd_test = c("null", "witness"), mmd_gof = c("null", "witness"),
-    rkhs_iv = c("fit", "cv"), bag_smm = c("bags", "cv"), gram = "spectrum",
+    mmd_pairwise = "matrix", mmd_test = c("null", "witness"),
+    rkhs_iv = c("fit", "cv"), bag_smm = "bags", gram = "spectrum",
     "null"
   ))
 }
