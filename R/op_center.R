@@ -2,8 +2,8 @@
 #
 # Offers from op_center.R: centered_spectrum.
 # Offers from op_pca.R: check_rows_kept, component_labels.
-# Offers from op_calibrate.R: class_probability, fit_sigmoids,
-#   picture_calibration.
+# Offers from op_calibrate.R: calibration_table, class_probability,
+#   fit_sigmoids.
 #
 # What kernel PCA, covariance operators and discriminants share: a sample whose
 # features are centered by an embedding mu. With m_i = mu(x_i),
