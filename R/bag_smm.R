@@ -403,7 +403,7 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
   ridge <- tuned$par$ridge
   of_bags <- \(values) if (!is.null(values)) stats::setNames(values, bags)
   machine <- if (type == "ridge") {
-    fit_ridge(ridge_system(g), y, ridge)
+    fit_ridge(g, y, ridge)
   } else {
     fit_machine(g$K, problem, tuned$par)
   }
@@ -539,48 +539,41 @@ vote <- function(decision, levels) {
 
 # --- Ridge regression --------------------------------------------------------
 
-# The free intercept centers the matrix: alpha = (H^c + lambda I)^{-1} (y - mean
-# y), whose sum is 0. list(values, vectors: of H^c, means: of the rows of H),
-# kept in the gram of H.
+# The free intercept centers the matrix: the coefficients are alpha = (H^c +
+# lambda I)^{-1} (y - mean y), whose sum is 0. The ridge regression in the axes
+# of H^c, without the constant vector, and the row means of H, which are kept in
+# the gram of H.
 ridge_system <- function(g) {
   if (is.null(g$ridge)) {
     centering <- center_matrix(unname(g$K))
     centered <- new_gram(centering$k)
     remember(centered, scale = max(abs(g$K)))
     s <- spectrum(centered, "vectors")
-    # Without the constant vector, which is mixed into others of eigenvalue 0.
-    vectors <- s$vectors - rep(colMeans(s$vectors), each = nrow(g$K))
-    remember(g, ridge = list(values = s$values, vectors = vectors,
-                             means = centering$at))
+    # The constant vector is mixed into others of eigenvalue 0.
+    axes <- s$vectors - rep(colMeans(s$vectors), each = nrow(g$K))
+    remember(g, ridge = new_ridge(s$values, z = axes), means = centering$at)
   }
   g$ridge
 }
 
-# What is not positive is 0, also for lambda = Inf.
-ridge_inverse <- function(system, lambda) {
-  shifted <- system$values + lambda
-  ifelse(shifted > 0, 1 / shifted, 0)
+ridge_weights <- function(r, y, lambda) {
+  product(r$z, ridge_solve(r, lambda, drop(cross(r$z, matrix(y - mean(y))))))
 }
 
-ridge_weights <- function(system, y, lambda) {
-  along <- cross(system$vectors, matrix(y - mean(y)))
-  product(system$vectors, ridge_inverse(system, lambda) * along)
-}
-
-fit_ridge <- function(system, y, lambda) {
-  alpha <- ridge_weights(system, y, lambda)
-  list(coefficients = alpha, intercept = mean(y) - sum(system$means * alpha))
+fit_ridge <- function(g, y, lambda) {
+  alpha <- ridge_weights(ridge_system(g), y, lambda)
+  list(coefficients = alpha, intercept = mean(y) - sum(g$means * alpha))
 }
 
 # Exact leave-one-out residuals, the intercept fitted anew with each: alpha_i
-# over the diagonal of (H^c + lambda I)^{-1} without the constant vector.
-ridge_residuals <- function(system, y, lambda) {
+# over the diagonal of (H^c + lambda I)^{-1} without the constant vector. This
+# keeps its digits where the penalty is small and the fit meets all values.
+ridge_residuals <- function(r, y, lambda) {
   n <- length(y)
   if (lambda == Inf) {
     return((y - mean(y)) * n / (n - 1))
   }
-  diagonal <- drop(system$vectors^2 %*% ridge_inverse(system, lambda))
-  drop(ridge_weights(system, y, lambda)) / diagonal
+  drop(ridge_weights(r, y, lambda)) / drop(r$z^2 %*% ridge_inverse(r, lambda))
 }
 
 # --- Cross-validation --------------------------------------------------------

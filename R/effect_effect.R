@@ -169,10 +169,11 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
     effect_dose(space, treat, functional, asked$policy)
   }
   fits <- Map(\(part, name) {
-    p <- riesz_problem(space, part$rows, part$of, weights, y, unit$code)
+    p <- riesz_problem(space, part$rows, part$of, weights, y,
+                       unit$code %||% seq_along(y))
     # Other rows than the sample's go round the folds.
     if (length(settings$folds) && is.null(part$of$rows)) {
-      p$unit_m <- rep_len(unique(p$unit), nrow(p$m))
+      p$target_unit <- rep_len(unique(p$unit), nrow(p$m))
     }
     fit <- riesz_estimate(p, arm_ridge(settings$lambda, name, "lambda"),
                           arm_ridge(settings$mu, name, "mu"),

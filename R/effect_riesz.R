@@ -7,309 +7,234 @@
 # Offers from effect_effect.R: influence_covariance, with_residuals.
 # Offers from effect_methods.R: fit_lines.kme_effect.
 #
-# Riesz regression: the representer alpha of a linear functional of a
-# regression g, E m(W; g) = E alpha(X) g(X), is one ridge regression with the
-# features of g. A problem is
-#   f, h      rows of the source: features; columns without penalty, 1 the first
-#   m, m_h    the functional of both, a row for each row it is averaged over;
-#             one row of a target that is no sample, `fixed`
-#   y         outcomes of the source, NULL for none
-#   omega, upsilon  weights of both kinds of rows, with mean 1
-#   pair      the row of the functional that is of the same unit as a row of the
-#             source, NA for none (of a `fixed` one each row has its own)
-#   unit, unit_m  units that are left out together, NULL: each by itself
-#   ridge     what a penalty of 1 is: the mean of k(x, x)
-# With H orthonormal (H'DH/n = I, D = diag(omega)), F less what H says of it and
-# F'DF/n = V diag(v) V', all are regressions on the columns (H, FV), with the
-# eigenvalues (1, v), and with the ridge 0 for H.
-#
+# Riesz regression: the representer alpha of a linear functional of a regression
+# g, E m(W; g) = E alpha(X) g(X), is a ridge regression with the features of g,
+# and so is g itself. With H the columns without penalty made orthonormal
+# (H'DH/n = I, D = diag(omega)), F the features less what H says of them and
+# F'DF/n = V diag(v) V', both are regressions on the columns (H, FV), with the
+# eigenvalues (1, v) and without a penalty for H.
 
-# The problem in these axes: z, b: rows of the source and of the functional;
-# target, along: means of b and of yz; values; free: how many have no ridge;
-# raw: from coefficients of the axes to those of h and of f.
-riesz_system <- function(p) {
-  n <- nrow(p$f)
-  p$y <- p$y %||% numeric(n)
-  # Less their means columns do not seem dependent for their origin.
-  turn <- diag(ncol(p$h))
-  turn[1L, -1L] <- -colMeans(p$h)[-1L]
-  h <- product(p$h, turn)
-  found <- qr(h * sqrt(p$omega), tol = 1e-7)
+# A Riesz regression with n rows of a source and a functional averaged over N
+# rows.
+#   f, h                n x r features of the source; n x q columns without
+#                       penalty, the first of which is 1
+#   m, m_h              the functional of both, a row for each of N; one row for
+#                       a target that is no sample of rows, which is `fixed`
+#   y                   outcomes of the source; 0 where there are none
+#   omega, upsilon      weights of both kinds of rows, with mean 1
+#   unit, target_unit   codes of what is left out together, of both kinds of
+#                       rows; a fixed target is in no unit
+#   fixed               see m
+#   scale               what a penalty of 1 is: the mean of k(x, x)
+#   map                 the map that made the features
+new_riesz <- function(f, h, m, m_h, omega, upsilon, unit, target_unit,
+                      y = numeric(nrow(f)), fixed = FALSE, scale = 1,
+                      map = NULL) {
+  list(f = f, h = h, m = m, m_h = m_h, omega = omega, upsilon = upsilon,
+       unit = unit, target_unit = target_unit, y = y, fixed = fixed,
+       scale = scale, map = map)
+}
+
+# Independent columns without penalty, orthonormal in the mean with weights:
+# list of the columns and of the matrix that makes them of h.
+orthonormal_columns <- function(h, omega) {
+  # Columns less their means do not seem dependent because of their origin.
+  turn <- diag(ncol(h))
+  turn[1L, -1L] <- -colMeans(h)[-1L]
+  h <- product(h, turn)
+  found <- qr(h * sqrt(omega), tol = 1e-7)
   kept <- sort(found$pivot[seq_len(found$rank)])
   h <- take_columns(h, kept)
-  white <- solve(chol(cross(h, h * p$omega) / n))
-  h <- product(h, white)
-  white <- product(take_columns(turn, kept), white)
-  gamma <- cross(h, p$f * p$omega) / n
-  f <- p$f - product(h, gamma)
+  white <- solve(chol(cross(h, h * omega) / nrow(h)))
+  list(columns = product(h, white),
+       from = product(take_columns(turn, kept), white))
+}
+
+# A Riesz regression in its axes: the ridge regression of y, the functional of
+# its axes, and `raw`, the (q + r) x axes matrix that turns coefficients of the
+# axes into those of h and of f.
+riesz_system <- function(p) {
+  n <- nrow(p$f)
+  h <- orthonormal_columns(p$h, p$omega)
+  gamma <- cross(h$columns, p$f * p$omega) / n
+  f <- p$f - product(h$columns, gamma)
   pairs <- .Call(C_r_eigen, cross(f, f * p$omega) / n, ncol(f))
-  free <- length(kept)
-  turned <- product(white, product(gamma, pairs$vectors))
-  raw <- matrix(0, ncol(p$h) + ncol(f), free + ncol(f))
-  from_h <- seq_len(ncol(p$h))
-  raw[from_h, seq_len(free)] <- white
-  raw[from_h, -seq_len(free)] <- -turned
-  raw[-from_h, -seq_len(free)] <- pairs$vectors
-  z <- cbind(h, product(f, pairs$vectors))
-  b <- product(cbind(p$m_h, p$m), raw)
-  s <- c(p[c("y", "omega", "upsilon", "pair", "unit", "unit_m", "fixed",
-             "ridge")],
-         list(z = z, b = b, values = c(rep(1, free), pmax(pairs$values, 0)),
-              free = free, raw = raw,
-              target = drop(cross(b, as.matrix(p$upsilon))) / nrow(b),
-              along = drop(cross(z, as.matrix(p$omega * p$y))) / n))
-  check_result(s[c("values", "target", "along")], "a moment of the features",
-               "'x' and 'y'")
-  s
-}
-
-# The inverse of the normal matrix on each axis, a column for each ridge.
-axis_inverses <- function(s, ridges) {
-  none <- seq_along(s$values) <= s$free
-  1 / (s$values + outer(as.double(!none), ridges))
-}
-
-# alpha at the rows of the source, the functional of alpha and of g, and the
-# residuals of g, a column for each ridge, whose inverses of the normal matrix
-# these are.
-riesz_fits <- function(s, inverse) {
-  list(alpha = product(s$z, inverse * s$target),
-       residuals = s$y - product(s$z, inverse * s$along),
-       m_alpha = product(s$b, inverse * s$target),
-       m_g = product(s$b, inverse * s$along))
-}
-
-# The same of fits without the unit of the row.
-riesz_values <- function(s, ridges) {
-  n <- nrow(s$z)
-  # Of a target that is no sample each row has its own, of no weight, so that it
-  # stays as it is when the row is left out.
-  if (s$fixed) {
-    s$b <- take_rows(s$b, rep(1L, n))
-    s$upsilon <- numeric(n)
-    s$pair <- seq_len(n)
-    s$unit_m <- s$unit
-  }
-  s$share <- n / nrow(s$b) * s$upsilon
-  inverse <- axis_inverses(s, ridges)
-  leave <- if (is.null(s$unit)) leave_rows else leave_units
-  leave(s, inverse / n, riesz_fits(s, inverse))
-}
-
-# From the inverses of the normal matrices N: with e = z'N^-1 z, p = z'N^-1 b
-# and k = b'N^-1 b of a row and its functional, in closed form.
-leave_rows <- function(s, inverse, values) {
-  with <- which(!is.na(s$pair))
-  of <- s$pair[with]
-  left <- 1 - s$omega * product(s$z^2, inverse)
-  # Of a row that alone has a level nothing is known from the others.
-  left[left < 1e-10] <- Inf
-  across <- 0 * values$alpha
-  across[with, ] <- product(
-    take_rows(s$z, with) * take_rows(s$b, of), inverse
+  free <- ncol(h$columns)
+  raw <- rbind(
+    cbind(h$from, -product(h$from, product(gamma, pairs$vectors))),
+    cbind(matrix(0, ncol(f), free), pairs$vectors)
   )
-  lost <- numeric(nrow(s$z))
-  lost[with] <- s$share[of]
-  values$alpha <- (values$alpha - lost * across) / left
-  values$residuals <- values$residuals / left
-  moved <- s$omega * across
-  values$m_alpha <- values$m_alpha - s$share * product(s$b^2, inverse)
-  values$m_alpha[of, ] <- values$m_alpha[of, ] +
-    (moved * values$alpha)[with, ]
-  values$m_g[of, ] <- values$m_g[of, ] - (moved * values$residuals)[with, ]
-  values
+  z <- cbind(h$columns, product(f, pairs$vectors))
+  ridge <- new_ridge(c(rep(1, free), pmax(pairs$values, 0)),
+                     cross(z, as.matrix(p$omega * p$y)) / n, z, free, p$omega)
+  functional <- new_functional(product(cbind(p$m_h, p$m), raw), p$upsilon)
+  check_result(c(ridge[c("values", "right")], functional["target"]),
+               "a moment of the features", "'x' and 'y'")
+  list(ridge = ridge, functional = functional, raw = raw)
 }
 
-# The same for units of several rows, such as clusters and folds.
-leave_units <- function(s, inverse, values) {
-  units <- unique(c(s$unit, s$unit_m))
-  of <- \(codes) split(seq_along(codes), factor(codes, units))
-  source <- of(s$unit)
-  functional <- of(s$unit_m)
-  if (sum(lengths(source) > 0L) < 2L) {
-    stop_input("'clusters' must leave rows of each arm, and so must folds of ",
-               "them, when any is left out")
+# The values of fits without the unit of each row, a column for each penalty.
+riesz_left_out <- function(p, s, penalties) {
+  functional <- s$functional
+  target_unit <- p$target_unit
+  if (p$fixed) {
+    # A fixed target does not change when a row is left out: every row gets a
+    # copy of it with weight 0.
+    n <- nrow(p$f)
+    functional <- new_functional(take_rows(functional$b, rep(1L, n)),
+                                 numeric(n))
+    functional$target <- s$functional$target
+    target_unit <- p$unit
   }
-  for (u in seq_along(units)) {
-    i <- source[[u]]
-    j <- functional[[u]]
-    z <- take_rows(s$z, i)
-    b <- take_rows(s$b, j)
-    own <- inverse * drop(cross(b, as.matrix(s$share[j])))
-    found <- without_unit(z, z * s$omega[i], inverse, list(
-      take_rows(values$alpha, i) - product(z, own),
-      take_rows(values$residuals, i)
-    ))
-    moved <- lapply(found, \(x) {
-      product(b, inverse * cross(z, s$omega[i] * x))
-    })
-    values$alpha[i, ] <- found[[1L]]
-    values$residuals[i, ] <- found[[2L]]
-    values$m_alpha[j, ] <- values$m_alpha[j, ] - product(b, own) + moved[[1L]]
-    values$m_g[j, ] <- values$m_g[j, ] - moved[[2L]]
-  }
-  values
+  ridge_left_out(s$ridge, functional, penalties, p$y, p$unit, target_unit)
 }
 
-# (I - Z N^-1 B')^-1 x for each ridge, a column of N^-1 and of both x, by the
-# smaller side.
-without_unit <- function(z, b, inverse, x) {
-  few <- nrow(z) <= ncol(z)
-  square <- if (!few) cross(b, z)
-  one <- diag(min(dim(z)))
-  for (l in seq_len(ncol(inverse) * (nrow(z) > 0L))) {
-    both <- cbind(x[[1L]][, l], x[[2L]][, l])
-    scaled <- z * rep(inverse[, l], each = nrow(z))
-    both <- if (few) solve(one - tcross(scaled, b), both) else
-      both + product(scaled, solve(
-        one - square * rep(inverse[, l], each = ncol(z)), cross(b, both)
-      ))
-    x[[1L]][, l] <- both[, 1L]
-    x[[2L]][, l] <- both[, 2L]
-  }
-  x
+# --- Choice of the penalties -------------------------------------------------
+
+penalty_grid <- 10^seq(-6, 1, length.out = 29)
+
+# The losses of fits without the unit of each row, a number for each penalty:
+# `lambda`, the Riesz loss of alpha, and `mu`, the squared residuals of g.
+left_out_losses <- function(p, s, penalties) {
+  left <- riesz_left_out(p, s, penalties)
+  list(lambda = colMeans(p$omega * left$alpha^2) -
+         2 * colMeans(s$functional$weights * left$of_alpha),
+       mu = colMeans(p$omega * (left$residuals / max(abs(p$y)))^2))
 }
 
-# --- Choice of the ridges ----------------------------------------------------
-
-ridge_grid <- 10^seq(-6, 1, length.out = 29)
-
-# Both ridges by the rows that are left out, in units of the matrix: list(
-# lambda, mu: NULL without outcomes), those given as they are.
-choose_ridges <- function(s, lambda, mu) {
-  grid <- ridge_grid * s$ridge
-  losses <- \(ridges) {
-    left <- riesz_values(s, ridges)
-    list(lambda = colMeans(s$omega * left$alpha^2) -
-           2 * colMeans(s$upsilon * left$m_alpha),
-         mu = colMeans(s$omega * (left$residuals / max(abs(s$y)))^2))
-  }
-  near <- if (is.null(lambda) || is.null(mu)) losses(grid)
-  pick <- \(given, name) {
+# The penalties lambda of alpha and mu of g (NULL without outcomes) in units of
+# the normal matrix: those given, in units of p$scale, or those with the least
+# loss of fits without the unit of each row.
+choose_penalties <- function(p, s, lambda, mu) {
+  grid <- penalty_grid * p$scale
+  near <- if (is.null(lambda) || is.null(mu)) left_out_losses(p, s, grid)
+  choose <- \(given, name) {
     if (!is.null(given)) {
-      return(given * s$ridge)
+      return(given * p$scale)
     }
-    rows <- \(losses) {
+    above_least <- \(losses) {
       loss <- check_result(losses[[name]], "a leave-one-out loss",
                            "'x' and 'y'")
       t(loss - min(loss))
     }
-    found <- tune_grid(grid, \(all) rows(near), "min")
+    found <- tune_grid(grid, \(all) above_least(near), "min")
     if (length(found$border)) {
-      found <- tune_grid(grid, \(all) rows(losses(all)), "min",
-                         wider_grid(grid))
+      found <- tune_grid(grid, \(all) above_least(left_out_losses(p, s, all)),
+                         "min", wider_grid(grid))
     }
     if (identical(found$border, "smallest")) {
       warn_kernmean("the smallest '", name, "' that was tried, ",
-                    format_number(found$value / s$ridge, 3L), ", has the ",
+                    format_number(found$value / p$scale, 3L), ", has the ",
                     "smallest leave-one-out loss; are rows repeated, or ",
                     "outcomes without noise?", kind = "border")
     }
     found$value
   }
-  list(lambda = pick(lambda, "lambda"), mu = if (any(s$y != 0)) pick(mu, "mu"))
+  list(lambda = choose(lambda, "lambda"),
+       mu = if (any(p$y != 0)) choose(mu, "mu"))
 }
 
 # --- Solutions ---------------------------------------------------------------
 
-# The estimate mean(m(g)) + mean(alpha (y - g)) = mean(a y) of a problem, a the
-# effective weights, and what each unit adds to its error. `folds`: g and alpha
-# of a row come from the other folds alone.
+# The estimate mean(m(g)) + mean(alpha (y - g)) = mean(a y), a the effective
+# weights, and what each row adds to its error. With `folds`, g and alpha of a
+# row come from the other units alone, and so does the estimate.
 riesz_estimate <- function(p, lambda, mu, folds = FALSE) {
   s <- riesz_system(p)
-  ridges <- choose_ridges(s, lambda, mu)
-  ridges$mu <- ridges$mu %||% ridges$lambda
-  by_lambda <- drop(axis_inverses(s, ridges$lambda))
-  by_mu <- drop(axis_inverses(s, ridges$mu))
-  at <- \(coefficients) drop(product(s$z, as.matrix(coefficients * s$target)))
-  effective <- at(by_lambda + by_mu - s$values * by_lambda * by_mu)
-  left <- lapply(riesz_values(s, ridges$mu), drop)
-  residuals <- left$residuals
-  weights <- if (!folds) effective else
-    drop(riesz_values(s, ridges$lambda)$alpha)
-  m_g <- if (folds) left$m_g else drop(product(s$b, as.matrix(by_mu * s$along)))
-  plugin <- mean(s$upsilon * m_g)
+  penalties <- choose_penalties(p, s, lambda, mu)
+  lambda <- penalties$lambda
+  mu <- penalties$mu %||% lambda
+  found <- ridge_debiased(s$ridge, s$functional$target, lambda, mu)
+  at_rows <- \(coefficients) drop(product(s$ridge$z, as.matrix(coefficients)))
+  effective <- at_rows(found$effective)
+  left <- lapply(riesz_left_out(p, s, mu), drop)
+  weights <- if (!folds) effective else drop(riesz_left_out(p, s, lambda)$alpha)
+  of_g <- if (folds) left$of_g else
+    drop(product(s$functional$b, as.matrix(found$g)))
+  plugin <- mean(p$upsilon * of_g)
   list(
-    estimate = if (!folds) mean(s$omega * effective * s$y) else
-      plugin + mean(s$omega * weights * residuals),
+    estimate = if (!folds) mean(p$omega * effective * p$y) else
+      plugin + mean(p$omega * weights * left$residuals),
     plugin = plugin, effective = effective,
-    alpha = at(by_lambda), residuals = residuals,
-    source = s$omega * weights * residuals / length(s$y),
-    functional = if (!s$fixed) s$upsilon * (m_g - plugin) / nrow(s$b),
-    lambda = ridges$lambda / s$ridge, mu = ridges$mu / s$ridge,
-    edf = sum(s$values * by_mu), imbalance = imbalance_of(p, s, effective),
-    # Weights of derivatives have the mean 0.
-    ess = if (p$m_h[1L] == 0) NA_real_ else effective_rows(s$omega * effective)
+    alpha = at_rows(found$alpha), residuals = left$residuals,
+    source = p$omega * weights * left$residuals / length(p$y),
+    functional = if (!p$fixed) p$upsilon * (of_g - plugin) / nrow(p$m),
+    lambda = lambda / p$scale, mu = mu / p$scale, edf = found$edf,
+    imbalance = imbalance_of(p, s, effective),
+    # The weights of a derivative have the mean 0.
+    ess = if (p$m_h[1L] == 0) NA_real_ else effective_rows(p$omega * effective)
   )
 }
 
 effective_rows <- \(weights) sum(weights)^2 / sum(weights^2)
 
-# Weights alpha of a problem, which need no outcome: list(weights, coefficients:
-# of h and f, lambda, imbalance). Positive ones are the positive part of a
-# function in the same space, found by ridge solves on the rows where it is
-# positive.
+# The weights alpha of the rows, which need no outcome, and the coefficients of
+# alpha, of h and of f. Positive weights are the positive part of a function in
+# the same space.
 riesz_weights <- function(p, lambda, positive) {
   s <- riesz_system(p)
-  lambda <- choose_ridges(s, lambda, NULL)$lambda
-  theta <- s$target * drop(axis_inverses(s, lambda))
+  lambda <- choose_penalties(p, s, lambda, NULL)$lambda
+  theta <- drop(ridge_solve(s$ridge, lambda, s$functional$target))
   if (positive) theta <- positive_part(s, lambda, theta)
-  weights <- drop(product(s$z, as.matrix(theta)))
+  weights <- drop(product(s$ridge$z, as.matrix(theta)))
   if (positive) {
     weights <- pmax(weights, 0)
     check_balance(p, weights)
   }
   list(
     weights = weights, coefficients = drop(product(s$raw, as.matrix(theta))),
-    lambda = lambda / s$ridge, imbalance = imbalance_of(p, s, weights),
+    lambda = lambda / p$scale, imbalance = imbalance_of(p, s, weights),
     ess = effective_rows(p$omega * weights),
     largest = max(p$omega * weights) / sum(p$omega * weights)
   )
 }
 
-# How far the embedding of the source is from the target, in its features: with
-# weights, without, and by chance in samples of this size.
+# How far the mean embedding of the source is from the target, in its features:
+# with weights, without, and by chance in samples of this size.
 imbalance_of <- function(p, s, weights) {
   n <- nrow(p$f)
   target <- drop(cross(p$m, as.matrix(p$upsilon))) / nrow(p$m)
-  apart <- \(w) {
+  distance <- \(w) {
     sqrt(sum((drop(cross(p$f, as.matrix(p$omega * w))) / n - target)^2))
   }
-  c(after = apart(weights), before = apart(mean(p$upsilon * p$m_h[, 1L])),
-    noise = sqrt(max(sum(s$values[-seq_len(s$free)]), 1e-12 * s$ridge) / n))
+  penalized <- s$ridge$values[-seq_len(s$ridge$free)]
+  c(after = distance(weights), before = distance(mean(p$upsilon * p$m_h[, 1L])),
+    noise = sqrt(max(sum(penalized), 1e-12 * p$scale) / n))
 }
 
 most_newton_steps <- 100L
 
-# argmin mean(omega (z'theta)_+^2) - 2 target'theta + lambda |theta|^2 by
-# semismooth Newton steps from the linear solution.
+# The coefficients that minimize mean(omega (z'theta)_+^2) - 2 target'theta +
+# lambda |theta|^2, by semismooth Newton steps from those of the linear weights:
+# each step is the ridge solution on the rows whose weights are positive.
 positive_part <- function(s, lambda, theta) {
-  n <- nrow(s$z)
-  ridge <- ifelse(seq_along(theta) > s$free, lambda, 0)
-  # In units in which the normal matrix of all rows is 1.
-  units <- sqrt(s$values + ridge)
-  ridge <- ridge / units^2
+  omega <- s$ridge$weights
+  n <- length(omega)
+  # In units in which the normal matrix of all rows with its penalty is 1.
+  units <- 1 / sqrt(drop(ridge_inverse(s$ridge, lambda)))
+  penalty <- ifelse(seq_along(theta) > s$ridge$free, lambda, 0) / units^2
   theta <- theta * units
-  s$target <- s$target / units
-  s$z <- times_columns(s$z, 1 / units)
-  # For rank; about the last step, so that nothing is left of it at the end.
+  target <- s$functional$target / units
+  z <- times_columns(s$ridge$z, 1 / units)
+  # This makes the matrix regular where few rows are positive. It is a penalty
+  # on the step, of which nothing is left at the solution.
   small <- 1e-9
-  values <- \(theta) drop(product(s$z, as.matrix(theta)))
-  objective <- \(theta) {
-    mean(s$omega * pmax(values(theta), 0)^2) - 2 * sum(s$target * theta) +
-      sum(ridge * theta^2)
+  values_at <- \(theta) drop(product(z, as.matrix(theta)))
+  objective_at <- \(theta) {
+    mean(omega * pmax(values_at(theta), 0)^2) - 2 * sum(target * theta) +
+      sum(penalty * theta^2)
   }
   before <- NULL
   for (step in seq_len(most_newton_steps)) {
-    on <- values(theta) > 0
+    on <- values_at(theta) > 0
     if (identical(on, before)) break
-    z <- take_rows(s$z, on)
-    full <- solve(cross(z, z * s$omega[on]) / n +
-                    diag(ridge + small, length(theta)),
-                  s$target + small * theta)
-    now <- objective(theta)
+    kept <- take_rows(z, on)
+    full <- solve(cross(kept, kept * omega[on]) / n +
+                    diag(penalty + small, length(theta)),
+                  target + small * theta)
+    now <- objective_at(theta)
     share <- 1
-    while (share > 1e-6 && objective(theta + share * (full - theta)) >
+    while (share > 1e-6 && objective_at(theta + share * (full - theta)) >
              now + 1e-14 * abs(now)) {
       share <- share / 2
     }
@@ -320,7 +245,8 @@ positive_part <- function(s, lambda, theta) {
   theta / units
 }
 
-# Means that no positive weights can have lie outside the points of the source.
+# An error where positive weights cannot have the target's means of h, since
+# these lie outside the points of the source.
 check_balance <- function(p, weights) {
   n <- nrow(p$h)
   means <- drop(cross(p$h, as.matrix(p$omega * weights))) / n

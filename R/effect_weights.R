@@ -370,12 +370,13 @@ independent_law <- function(space, weights) {
        mean = c(1, if (space$means) c(middle, middle[1L] * middle[-1L])))
 }
 
-# The problem of some rows of the space and a functional; see effect_riesz.R.
-riesz_problem <- function(space, source, functional, weights, y = NULL,
-                          unit = NULL) {
+# The Riesz regression of some rows of the space, the source, and a functional.
+# unit: codes of what is left out together, by default each row.
+riesz_problem <- function(space, source, functional, weights,
+                          y = numeric(length(weights)),
+                          unit = seq_along(weights)) {
   map <- space_map(space, source)
-  n <- length(source)
-  m <- functional_rows(space, map, source, functional)
+  of <- functional_rows(space, map, source, functional)
   rows <- functional$rows
   even <- \(w) w / mean(w)
   h <- free_columns(space, map$sample$x)
@@ -383,16 +384,19 @@ riesz_problem <- function(space, source, functional, weights, y = NULL,
     names <- colnames(map$sample$x)
     colnames(h) <- c("", names, if (space$dose) paste0(names[-1L], ":treat"))
   }
-  c(m, list(
-    f = map_features(map, seq_len(n)), h = h, y = y[source],
-    omega = even(weights[source]), fixed = !is.null(functional$at),
-    upsilon = if (is.null(rows)) rep(1, nrow(m$m)) else even(weights[rows]),
-    pair = if (is.null(rows)) rep(NA_integer_, n) else match(source, rows),
-    unit = unit[source], unit_m = if (!is.null(unit)) {
-      if (is.null(rows)) -seq_len(nrow(m$m)) else unit[rows]
-    },
-    ridge = mean(sample_diagonal(map$sample)), map = map
-  ))
+  if (length(unique(unit[source])) < 2L) {
+    stop_input("'clusters' must leave rows of each arm, and so must folds of ",
+               "them, when any is left out")
+  }
+  # Rows of another sample are left out one by one.
+  others <- -seq_len(nrow(of$m))
+  new_riesz(
+    map_features(map, seq_along(source)), h, of$m, of$m_h,
+    even(weights[source]),
+    if (is.null(rows)) rep(1, nrow(of$m)) else even(weights[rows]),
+    unit[source], if (is.null(rows)) others else unit[rows], y[source],
+    !is.null(functional$at), mean(sample_diagonal(map$sample)), map
+  )
 }
 
 # What is kept of a map for new points.

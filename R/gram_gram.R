@@ -5,6 +5,8 @@
 #   new_identity, principal_gram, read_distances, remember, rounding_of,
 #   seal_gram, solve_spectrum, spectrum, spectrum_values, tridiagonal.
 # Offers from gram_shrink.R: matrix_shrinkage, shrinkage_of.
+# Offers from gram_ridge.R: new_functional, new_ridge, ridge_debiased,
+#   ridge_inverse, ridge_left_out, ridge_solve.
 
 #' Gram matrix with its spectrum
 #'

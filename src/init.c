@@ -48,6 +48,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_triangle_solve, 3),
   ENTRY(r_triangle_inverse, 1),
   ENTRY(r_resolvent, 4),
+  ENTRY(r_left_out, 8),
   ENTRY(r_score_gcv, 4),
   ENTRY(r_score_printed, 3),
   ENTRY(r_score_loocv, 7),

@@ -51,6 +51,8 @@ SEXP r_factor(SEXP k, SEXP shift);
 SEXP r_triangle_solve(SEXP l, SEXP b, SEXP how);
 SEXP r_triangle_inverse(SEXP l);
 SEXP r_resolvent(SEXP k, SEXP shift, SEXP times, SEXP plus);
+SEXP r_left_out(SEXP z, SEXP weights, SEXP sizes, SEXP b, SEXP shares, SEXP functional_sizes,
+                SEXP inverse, SEXP values);
 
 SEXP r_score_gcv(SEXP gamma, SEXP q, SEXP trace, SEXP lambda);
 SEXP r_score_printed(SEXP gamma, SEXP q, SEXP lambda);

@@ -1,18 +1,20 @@
 # Riesz regression by its formulas, with explicit matrices, and problems of it.
 
-# A problem as effect_riesz.R describes it: n rows of the source, `rows` rows of
-# the functional, the last `shared` of which are the first rows of the source.
+# A Riesz regression: n rows of the source, `rows` rows of the functional, the
+# last `shared` of which are the first rows of the source.
 random_problem <- function(n = 20, rows = 15, shared = 8, r = 4, free = 2) {
   normal <- \(n, k) matrix(rnorm(n * k), n)
   h <- cbind(1, normal(n, free - 1))
-  pair <- rep(NA_integer_, n)
-  pair[seq_len(shared)] <- rows - shared + seq_len(shared)
   even <- \(w) w / mean(w)
-  list(f = normal(n, r) + 1, h = h, m = normal(rows, r),
-       m_h = cbind(1, normal(rows, free - 1)), y = rnorm(n),
-       omega = even(runif(n, 0.5, 2)), upsilon = even(runif(rows, 0.5, 2)),
-       pair = pair, fixed = FALSE, ridge = 1)
+  new_riesz(f = normal(n, r) + 1, h = h, m = normal(rows, r),
+            m_h = cbind(1, normal(rows, free - 1)), y = rnorm(n),
+            omega = even(runif(n, 0.5, 2)),
+            upsilon = even(runif(rows, 0.5, 2)), unit = seq_len(n),
+            target_unit = c(-seq_len(rows - shared), seq_len(shared)))
 }
+
+# A problem with other parts.
+change_problem <- function(p, ...) modifyList(p, list(...))
 
 # alpha and g of a problem at its rows and its functional, fitted without some
 # rows of the source and of the functional.
@@ -30,32 +32,33 @@ riesz_R <- function(p, lambda, mu = lambda, source = 0L, functional = 0L) {
   theta <- solve(normal + lambda * penalty, target)
   beta <- solve(normal + mu * penalty, along)
   list(theta = theta, beta = beta, alpha = drop(x %*% theta),
-       residuals = p$y - drop(x %*% beta), m_alpha = drop(m %*% theta),
-       m_g = drop(m %*% beta))
+       residuals = p$y - drop(x %*% beta), of_alpha = drop(m %*% theta),
+       of_g = drop(m %*% beta))
 }
 
 # The same of fits without the unit of each row; units: of both kinds of rows,
 # a fixed target in none of them.
-riesz_left_out_R <- function(p, lambda, mu, unit, unit_m) {
+riesz_left_out_R <- function(p, lambda, mu, unit = p$unit,
+                             target_unit = p$target_unit) {
   left <- riesz_R(p, lambda, mu)
   if (p$fixed) {
-    left$m_alpha <- rep(NA, length(unit))
-    left$m_g <- left$m_alpha
+    left$of_alpha <- rep(NA, length(unit))
+    left$of_g <- left$of_alpha
   }
-  for (u in unique(c(unit, unit_m))) {
+  for (u in unique(c(unit, target_unit))) {
     i <- which(unit == u)
-    j <- which(unit_m == u)
+    j <- which(target_unit == u)
     without <- riesz_R(p, lambda, mu, i, j)
     for (name in c("alpha", "residuals")) left[[name]][i] <- without[[name]][i]
-    for (name in c("m_alpha", "m_g")) {
+    for (name in c("of_alpha", "of_g")) {
       if (p$fixed) left[[name]][i] <- without[[name]] else
         left[[name]][j] <- without[[name]][j]
     }
   }
-  left[c("alpha", "residuals", "m_alpha", "m_g")]
+  left[c("alpha", "residuals", "of_alpha", "of_g")]
 }
 
-# Are the values of riesz_values() those?
+# Are the values of ridge_values() those?
 expect_values <- function(got, want, tolerance = 1e-10) {
   for (name in names(want)) {
     expect_near(drop(got[[name]]), want[[name]], tolerance)
@@ -109,11 +112,11 @@ arm_R <- function(K, y, rows, targets, lambda, mu, weights, unit) {
   left <- riesz_left_out_R(p, lambda, mu, unit[rows], unit[targets])
   u <- numeric(length(y))
   u[rows] <- p$omega * a * left$residuals / n
-  of <- p$upsilon * (fit$m_g - mean(p$upsilon * fit$m_g)) / length(targets)
+  of <- p$upsilon * (fit$of_g - mean(p$upsilon * fit$of_g)) / length(targets)
   u[targets] <- u[targets] + of
-  list(estimate = mean(p$upsilon * fit$m_g) +
+  list(estimate = mean(p$upsilon * fit$of_g) +
          mean(p$omega * fit$alpha * fit$residuals), u = u, a = a,
-       folded = mean(p$upsilon * left$m_g) +
+       folded = mean(p$upsilon * left$of_g) +
          mean(p$omega * left$alpha * left$residuals))
 }
 

@@ -228,14 +228,13 @@ test_that("a derivative and its error are those of the formulas", {
   slopes <- L * outer(dose$treat, dose$treat, \(z, s) s - z) / 1.5^2
   p$m <- slopes %*% p$f %*% diag(1 / colSums(p$f^2))
   p$m_h <- 0 * p$m_h
-  p$pair <- 1:40
   want <- riesz_R(p, 0.02, 0.05)
   fit <- effect(x = dose$x, y = dose$y, treat = dose$treat)
   expect_near(unname(coef(fit)),
-              mean(want$m_g) + mean(want$alpha * want$residuals), 1e-6)
+              mean(want$of_g) + mean(want$alpha * want$residuals), 1e-6)
   left <- riesz_left_out_R(p, 0.02, 0.05, 1:40, 1:40)
   u <- drop(weights(fit)) * left$residuals / 40 +
-    (want$m_g - mean(want$m_g)) / 40
+    (want$of_g - mean(want$of_g)) / 40
   expect_near(sqrt(vcov(fit)[1]), error_R(u), 1e-6)
 })
 

@@ -3,32 +3,31 @@
 
 set.seed(1)
 
-test_that("all of it is what the normal equations say, one ridge or several", {
+test_that("values are what the normal equations say, one penalty or several", {
   p <- random_problem()
   s <- riesz_system(p)
-  got <- riesz_fits(s, axis_inverses(s, c(0.3, 2)))
+  got <- ridge_values(s$ridge, s$functional, c(0.3, 2), p$y)
   for (at in 1:2) {
     expect_values(lapply(got, \(v) v[, at]),
                   riesz_R(p, c(0.3, 2)[at])[names(got)])
   }
-  # The filters are those of the eigenvalues, the constant without.
-  expect_identical(s$free, 2L)
+  # The columns without penalty, and those of features.
+  expect_identical(s$ridge$free, 2L)
   theta <- riesz_weights(p, 0.3, FALSE)
   expect_near(theta$coefficients, riesz_R(p, 0.3)$theta, 1e-10)
   expect_near(theta$weights, riesz_R(p, 0.3)$alpha, 1e-10)
 })
 
-test_that("fits without a row are refits without it", {
-  p <- random_problem()
+# Are fits without the unit of a row refits without it?
+expect_left_out <- function(p, target_unit = p$target_unit) {
+  want <- riesz_left_out_R(p, 0.2, 0.05, p$unit, target_unit)
   s <- riesz_system(p)
-  unit_m <- rep(0L, 15)
-  unit_m[p$pair[1:8]] <- 1:8
-  unit_m[unit_m == 0L] <- -(1:7)
-  want <- riesz_left_out_R(p, 0.2, 0.05, seq_len(20), unit_m)
-  by_lambda <- riesz_values(s, 0.2)
-  by_mu <- riesz_values(s, 0.05)
-  expect_values(by_lambda, want[c("alpha", "m_alpha")])
-  expect_values(by_mu, want[c("residuals", "m_g")])
+  expect_values(riesz_left_out(p, s, 0.2), want[c("alpha", "of_alpha")])
+  expect_values(riesz_left_out(p, s, 0.05), want[c("residuals", "of_g")])
+}
+
+test_that("fits without a row are refits without it", {
+  expect_left_out(random_problem())
 })
 
 test_that("fits without a cluster or a fold are refits without it", {
@@ -36,74 +35,47 @@ test_that("fits without a cluster or a fold are refits without it", {
   unit <- rep(1:6, length.out = 20)
   # Small units, one that is in one of the samples alone, one of many rows.
   unit[c(9:20)[unit[9:20] == 2]] <- 7L
-  unit_m <- c(rep(c(1L, 8L), length.out = 7), unit[1:8])
-  want <- riesz_left_out_R(p, 0.2, 0.05, unit, unit_m)
-  s <- riesz_system(c(p, list(unit = unit, unit_m = unit_m)))
-  expect_values(riesz_values(s, 0.2), want[c("alpha", "m_alpha")])
-  expect_values(riesz_values(s, 0.05), want[c("residuals", "m_g")])
+  expect_left_out(change_problem(
+    p, unit = unit, target_unit = c(rep(c(1L, 8L), length.out = 7), unit[1:8])
+  ))
   halves <- rep(1:2, each = 10)
-  s <- riesz_system(c(p, list(unit = halves, unit_m = c(rep(3L, 7),
-                                                        halves[1:8]))))
-  want <- riesz_left_out_R(p, 0.2, 0.05, halves, s$unit_m)
-  expect_values(riesz_values(s, 0.05), want[c("residuals", "m_g")])
-  expect_values(riesz_values(s, 0.2), want[c("alpha", "m_alpha")])
-})
-
-test_that("units of more rows than features are left out as those of few", {
-  p <- random_problem(n = 30, rows = 30, shared = 30, r = 3)
-  unit <- rep(1:2, 15)
-  s <- riesz_system(c(p, list(unit = unit, unit_m = unit)))
-  want <- riesz_left_out_R(p, 0.2, 0.2, unit, unit)
-  expect_values(riesz_values(s, 0.2), want)
-})
-
-test_that("units of one row each are rows", {
-  p <- random_problem(rows = 20, shared = 20)
-  of <- \(...) riesz_values(riesz_system(c(p, list(...))), c(0.01, 1))
-  expect_values(of(unit = 20:1, unit_m = 20:1), of(), 1e-11)
-  fixed <- modifyList(p, list(m = p$m[1, , drop = FALSE], upsilon = 1,
-                              m_h = p$m_h[1, , drop = FALSE], fixed = TRUE,
-                              pair = rep(1L, 20)))
-  of <- \(...) riesz_values(riesz_system(c(fixed, list(...))), c(0.01, 1))
-  expect_values(of(unit = 20:1), of(), 1e-11)
+  expect_left_out(change_problem(p, unit = halves,
+                                 target_unit = c(rep(3L, 7), halves[1:8])))
 })
 
 test_that("of a row that alone has a level the others say nothing", {
   p <- random_problem(rows = 20, shared = 20)
   p$h[, 2] <- c(1, numeric(19))
-  p$m_h <- p$h[match(seq_len(20), p$pair), ]
-  left <- riesz_values(riesz_system(p), c(1e-6, 0.1, 10))
+  p$m_h <- p$h
+  left <- riesz_left_out(p, riesz_system(p), c(1e-6, 0.1, 10))
   expect_identical(left$alpha[1, ], numeric(3))
   expect_identical(left$residuals[1, ], numeric(3))
   # Other rows are refitted as ever.
-  want <- riesz_R(p, 0.1, source = 5L, functional = which(p$pair[5] == 1:20))
+  want <- riesz_R(p, 0.1, source = 5L, functional = 5L)
   expect_near(left$alpha[5, 2], want$alpha[5], 1e-9)
 })
 
 test_that("a target that is no sample stays when rows leave", {
-  p <- random_problem(rows = 1, shared = 0)
-  p$fixed <- TRUE
-  p$upsilon <- 1
-  p$pair <- rep(1L, 20)
-  want <- riesz_left_out_R(p, 0.2, 0.05, 1:20, 0L)
-  s <- riesz_system(p)
-  expect_values(riesz_values(s, 0.2), want[c("alpha", "m_alpha")])
-  expect_values(riesz_values(s, 0.05), want[c("residuals", "m_g")])
+  p <- change_problem(random_problem(rows = 1, shared = 0), fixed = TRUE,
+                      upsilon = 1)
+  expect_left_out(p, 0L)
+  p$unit <- rep(1:4, 5)
+  expect_left_out(p, 0L)
 })
 
-test_that("ridges are those of the least loss of fits without the row", {
+test_that("penalties are those of the least loss of fits without the row", {
   p <- random_problem(rows = 20, shared = 20)
-  p$ridge <- 3
-  found <- choose_ridges(riesz_system(p), NULL, NULL)
+  p$scale <- 3
+  found <- choose_penalties(p, riesz_system(p), NULL, NULL)
   grid <- 3 * 10^seq(-8.5, 3.5, by = 0.25)
   losses <- vapply(grid, \(ridge) {
-    left <- riesz_left_out_R(p, ridge, ridge, 1:20, match(1:20, p$pair))
-    c(mean(p$omega * left$alpha^2) - 2 * mean(p$upsilon * left$m_alpha),
+    left <- riesz_left_out_R(p, ridge, ridge)
+    c(mean(p$omega * left$alpha^2) - 2 * mean(p$upsilon * left$of_alpha),
       mean(p$omega * left$residuals^2))
   }, numeric(2))
   expect_equal(found$lambda, grid[which.min(losses[1, ])])
   expect_equal(found$mu, grid[which.min(losses[2, ])])
-  expect_equal(choose_ridges(riesz_system(p), 2, 0.1),
+  expect_equal(choose_penalties(p, riesz_system(p), 2, 0.1),
                list(lambda = 6, mu = 3 * 0.1))
 })
 
@@ -112,18 +84,18 @@ test_that("the estimate is a mean of weighted outcomes and a debiased one", {
   fit <- riesz_estimate(p, 0.2, 0.05)
   twin <- riesz_R(p, 0.2, 0.05)
   mean_w <- \(v) mean(p$omega * v)
-  expect_near(fit$estimate, mean(p$upsilon * twin$m_g) +
+  expect_near(fit$estimate, mean(p$upsilon * twin$of_g) +
                 mean_w(twin$alpha * twin$residuals), 1e-10)
   expect_near(fit$estimate, mean_w(fit$effective * p$y), 1e-12)
   expect_near(mean_w(fit$effective), 1, 1e-12)
-  expect_near(fit$plugin, mean(p$upsilon * twin$m_g), 1e-10)
+  expect_near(fit$plugin, mean(p$upsilon * twin$of_g), 1e-10)
   expect_near(fit$edf, sum(diag(solve(
     crossprod(cbind(1, p$f) * sqrt(p$omega)) + 20 * diag(c(0, rep(0.05, 4))),
     crossprod(cbind(1, p$f) * sqrt(p$omega))
   ))), 1e-10)
-  left <- riesz_left_out_R(p, 0.2, 0.05, 1:20, match(1:20, p$pair))
+  left <- riesz_left_out_R(p, 0.2, 0.05)
   expect_near(fit$source, p$omega * fit$effective * left$residuals / 20, 1e-10)
-  expect_near(fit$functional, p$upsilon * (twin$m_g - fit$plugin) / 20, 1e-10)
+  expect_near(fit$functional, p$upsilon * (twin$of_g - fit$plugin) / 20, 1e-10)
 })
 
 test_that("at equal ridges it is the plug-in, once more iterated", {
@@ -133,17 +105,17 @@ test_that("at equal ridges it is the plug-in, once more iterated", {
   first <- riesz_R(p, 0.3)
   p$y <- first$residuals
   again <- riesz_R(p, 0.3)
-  expect_near(fit$estimate, mean(p$upsilon * (first$m_g + again$m_g)), 1e-10)
+  expect_near(fit$estimate, mean(p$upsilon * (first$of_g + again$of_g)), 1e-10)
 })
 
 test_that("cross-fitted estimates are those of the other folds", {
   p <- random_problem(rows = 20, shared = 20, free = 1)
   fold <- rep(1:4, 5)
   p$unit <- fold
-  p$unit_m <- fold[match(1:20, p$pair)]
+  p$target_unit <- fold
   fit <- riesz_estimate(p, 0.2, 0.05, folds = TRUE)
-  left <- riesz_left_out_R(p, 0.2, 0.05, fold, p$unit_m)
-  expect_near(fit$estimate, mean(p$upsilon * left$m_g) +
+  left <- riesz_left_out_R(p, 0.2, 0.05)
+  expect_near(fit$estimate, mean(p$upsilon * left$of_g) +
                 mean(p$omega * left$alpha * left$residuals), 1e-10)
 })
 
