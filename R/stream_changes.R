@@ -5,64 +5,67 @@
 #'
 #' Bins of time (days, batches) are points as in [kme_monitor()], in up to
 #' `directions` whitened directions of the features of all rows. The metric is
-#' made of differences of neighboring bins within segments, which no change
-#' makes large, shrunk to the identity; bins within a segment are unlike by what
-#' days do. The cost of bins i to j is the sum of their squared distances from
-#' their mean.
+#' the covariance of differences of neighboring bins within segments, which
+#' changes do not enlarge, shrunk to the identity; so it knows by how much days
+#' differ without a change. The cost of bins i to j is the sum of their squared
+#' distances from their mean.
 #'
 #' @section Cuts:
-#' Dynamic programming has the least cost of 1, ..., `max` segments of at least
-#' `min` bins. Their number has the least sum of cost and penalty, whose
-#' constants are from the data: costs of many segments (`max`/2 and more) are
+#' Dynamic programming finds the segmentation of least cost for each number of
+#' segments from 1 to `max`, with at least `min` bins in a segment. The number
+#' of segments minimizes the sum of cost and penalty. The constants of the
+#' penalty come from the data: the costs of many segments (`max`/2 and more) are
 #' regressed on \eqn{\log{T-1 \choose D-1}}{log choose(T - 1, D - 1)} and D, and
-#' the penalty is -2 times the two slopes (Arlot, Celisse and Harchaoui). Below
-#' 24 bins the rule has too little to go by.
+#' the penalty is -2 times the two slopes (Arlot, Celisse and Harchaoui). With
+#' fewer than 24 bins there is too little for this rule to go by.
 #'
-#' The p-value of "no change" is that of the largest gain of one cut under `B`
-#' permutations of all bins, the metric made anew for each: exact if bins are
-#' exchangeable, with their sizes; where these rise or fall for long, so does
-#' the noise of bins, and that alone may reject "no change" (a warning, class
-#' `kernmean_warning_sizes`). Above `alpha` there
-#' are no cuts; otherwise those of the rule, or the best single one where it has
-#' none. Each cut is tested in the same way among the bins of its two segments,
-#' given the cuts beside it (chosen from the same bins, so that only the p-value
-#' of "no change" is exact), and p-values adjusted by Holm's method. The set of
-#' a cut holds the positions which the best one does not gain on by an amount
-#' that is among the largest 1 - `level` under permutations on either side of
-#' them: of a single change it holds the right one with probability `level` at
-#' least.
+#' The p-value of "no change" compares the largest gain of one cut with those
+#' under `B` permutations of all bins, each with a metric of its own. It is
+#' exact if bins are exchangeable together with their sizes. Where sizes rise or
+#' fall for long, so does the noise of bins, and that alone may reject "no
+#' change" (a warning of class `kernmean_warning_sizes`). If the p-value is
+#' above `alpha` there are no cuts; otherwise the cuts are those of the rule, or
+#' the best single one where the rule has none. Each cut is tested in the same
+#' way among the bins of its two segments, given the cuts beside it, and
+#' p-values are adjusted by Holm's method; as cuts were chosen from the same
+#' bins, only the p-value of "no change" is exact. The set of a cut holds the
+#' positions that cannot be told from the best one: under permutations on either
+#' side of the position, the gain of the best cut over it is not among the
+#' largest 1 - `level`. The set of a single change holds the right position with
+#' probability `level` at least.
 #'
-#' Bins that are like their neighbors within segments, against permutations, are
-#' a warning of class `kernmean_warning_order`: "no change" is rejected too
-#' often then.
+#' If bins are more like their neighbors within segments than under
+#' permutations, there is a warning of class `kernmean_warning_order`: "no
+#' change" is rejected too often then.
 #'
 #' @param x A [kme_sketch()] with second moments and a group for each bin, in
 #'   the order of time, at least 8.
 #' @param ... Must be empty.
 #' @param B Number of permutations, at least 1/`alpha` - 1.
 #' @param alpha The level of "no change".
-#' @param min,max The least number of bins of a segment, and the most segments
-#'   that there may be, T/4 at most of T bins.
+#' @param min,max The least number of bins in a segment, and the largest number
+#'   of segments, at most T/4 for T bins.
 #' @param level The probability that a set holds a change.
 #' @param directions Number of directions, at most.
-#' @param progress Show how far it is?
+#' @param progress Show a progress bar?
 #' @return An object of class `kme_changes`, a list with
 #' \item{cuts}{a data frame with a row for each change: `cut`, the first bin
 #'   after it, `p.value`, `p.adjusted`, and the ends of its set, `from` and
 #'   `to`, first bins after it}
 #' \item{sets}{for each cut the numbers of the last bins before it}
 #' \item{segment}{a factor with the names of the bins, also `predict()`}
-#' \item{p.value, rule}{of "no change"; cuts of the rule, whatever the p-value}
+#' \item{p.value, rule}{the p-value of "no change"; the cuts of the rule,
+#'   whatever the p-value}
 #' \item{neighbors}{the z of squared distances of neighbors, negative where they
 #'   are alike}
-#' \item{n, bins}{their number, and what `update()` goes on with}
+#' \item{n, bins}{the number of bins, and the bins for `update()`}
 #' \item{B, level, directions, arguments}{as asked for}
 #' `x[predict(fit) == 1]` is the sketch of the first segment, for [mmd_test()]
 #' with a second one. `plot()` draws the bins along the axis on which segments
 #' differ most, with cuts and sets.
-#' @details Time O(B T r^2) for T bins and r directions, and for sets, of 99
-#' permutations a position, as much for each hundredth of B T; dynamic
-#' programming takes \eqn{T^2 max}{T^2 max} steps.
+#' @details Time O(B T r^2) for T bins and r directions; sets take O(99 T^2 r^2)
+#' more, as each position has 99 permutations; dynamic programming takes
+#' \eqn{T^2 max}{T^2 max} steps.
 #' @references
 #' Arlot, S., Celisse, A. and Harchaoui, Z. (2019). A kernel multiple
 #' change-point algorithm via model selection. *Journal of Machine Learning
@@ -91,7 +94,7 @@ kme_changes <- function(x, ..., B = 999, alpha = 0.05, min = 2, max = 15,
                         progress = interactive()) {
   asked <- request(changes_arguments)
   bins <- read_bins(asked$x)
-  x <- day_points(bins, asked$directions)$x
+  x <- new_day_points(bins, asked$directions)$x
   n <- ncol(x)
   least <- max(fewest_days, 2L * asked$min)
   if (n < least) stop_input("'x' must have at least ", least, " bins, not ", n)
@@ -115,19 +118,25 @@ kme_changes <- function(x, ..., B = 999, alpha = 0.05, min = 2, max = 15,
     sets = lapply(each, `[[`, "set"), neighbors = neighbors_z(x, ends[-1L])
   ), asked[c("B", "level", "directions")],
   list(arguments = stored(asked))))
-  if (fit$neighbors < unlikely_z) {
+  warn_bins(fit$neighbors, bins$each$n)
+  fit
+}
+
+# Warnings of bins that are not exchangeable: they are like their neighbors
+# within segments, or their sizes n are.
+warn_bins <- function(z, n) {
+  if (z < unlikely_z) {
     warn_kernmean("bins are like their neighbors within segments (z = ",
-                  format_number(fit$neighbors, 2L), "): \"no change\" is ",
-                  "rejected too often then, and p-values are too small; bins ",
-                  "of more time may be free of it", kind = "order")
+                  format_number(z, 2L), "): \"no change\" is rejected too ",
+                  "often then, and p-values are too small; longer bins may be ",
+                  "free of it", kind = "order")
   }
-  n <- bins$each$n
   if (max(n) > 2 * min(n) && neighbors_z(rbind(log(n))) < unlikely_z) {
     warn_kernmean("sizes rise or fall for long (", words_of_sizes(n), "): ",
                   "means of fewer rows have more noise, which is taken for a ",
-                  "change; bins of as many rows have not", kind = "sizes")
+                  "change; bins of equal numbers of rows are free of it",
+                  kind = "sizes")
   }
-  fit
 }
 
 changes_arguments <- door_table(
@@ -136,21 +145,21 @@ changes_arguments <- door_table(
   directions = count(), progress = flag, aside = c("x", "progress")
 )
 
-# The bins of a sketch, or those that update() has kept.
+# The bins of a sketch as days, or the bins that update() has kept.
 read_bins <- function(x) {
   if (inherits(x, "kme_bins")) {
     return(x)
   }
   check_days(x)
-  days <- NULL
-  for (name in x$groups) days <- add_day(days, read_day(x, name))
+  days <- new_days()
+  for (name in x$groups) days <- add_day(days, new_day(x, name))
   structure(days, class = "kme_bins")
 }
 
 # --- Cuts --------------------------------------------------------------------
 
-# What each cut gains, positions x (1 + B): in the order observed, and in B
-# permutations of the bins within blocks.
+# The gain of each cut in the order observed and in B permutations of the bins
+# within blocks, positions x (1 + B) matrix.
 cut_gains <- function(x, least, blocks, B) {
   n <- length(blocks)
   orders <- cbind(seq_len(n), draw_permutations(rep(1L, n), B, blocks))
@@ -164,9 +173,10 @@ gains_p <- function(gains, values = apply(gains, 2L, max)) {
 most_rounds <- 5L
 usual_most <- 15L
 
-# The cuts of the best segmentation: the costs of many segments tell what
-# another one gains where there are none (Arlot, Celisse and Harchaoui's penalty
-# with constants from the data). The metric is that within segments found.
+# The cuts of the best segmentation. The costs of many segments tell what one
+# more segment gains where there is no change (Arlot, Celisse and Harchaoui's
+# penalty with constants from the data). The metric is that within the segments
+# found, and so segments and metric are found in turns.
 rule_cuts <- function(x, least, most) {
   cuts <- integer()
   tried <- most
@@ -190,7 +200,8 @@ rule_cuts <- function(x, least, most) {
   cuts
 }
 
-# The last bins of all segments but the last.
+# The last bin of each segment but the last, from the table of the dynamic
+# program.
 trace_cuts <- function(last, count) {
   ends <- Reduce(\(end, k) last[end, k] - 1L, rev(seq_len(count)[-1L]),
                  nrow(last), accumulate = TRUE)
@@ -199,10 +210,10 @@ trace_cuts <- function(last, count) {
 
 set_draws <- 99L
 
-# One cut among the bins of its two segments, given the cuts beside it: list(p,
-# set: where it may be). The cut itself is in the set, and each position unless
-# the best cut gains more than it by an amount that is rare under permutations
-# on either side of it.
+# The p-value `p` of one cut among the bins of its two segments, given the cuts
+# beside it, and the `set` of positions where it may be. The cut itself is in
+# the set, and so is each position unless the gain of the best cut over it is
+# rare under permutations on either side of it.
 judge_cut <- function(x, ends, asked, p = NULL) {
   x <- take_columns(x, seq.int(ends[1L] + 1L, ends[3L]))
   n <- ncol(x)
@@ -217,10 +228,11 @@ judge_cut <- function(x, ends, asked, p = NULL) {
        set = ends[1L] + positions[inside])
 }
 
-cut_table <- function(cuts, each, names) {
+# The data frame of all cuts; `each` has what judge_cut() found.
+cut_table <- function(cuts, each, days) {
   p <- vapply(each, `[[`, 1, "p")
-  ends <- vapply(each, \(cut) names[range(cut$set) + 1L], c("", ""))
-  data.frame(cut = names[cuts + 1L], p.value = p,
+  ends <- vapply(each, \(cut) days[range(cut$set) + 1L], c("", ""))
+  data.frame(cut = days[cuts + 1L], p.value = p,
              p.adjusted = stats::p.adjust(p, "holm"), from = ends[1L, ],
              to = ends[2L, ])
 }
@@ -277,11 +289,11 @@ fit_frame.kme_changes <- function(x) {
   cbind(x$bins$each[1:2], segment = unname(x$segment))
 }
 
-# Bins along the axis on which segments differ most, with their means; cuts and
-# the sets where they may be.
+# The bins along the axis on which segments differ most, with the means of
+# segments, cuts and their sets.
 fit_picture.kme_changes <- function(object, type = NULL) {
   check_type(type, "bins")
-  points <- t(day_points(object$bins, object$directions)$x)
+  points <- t(new_day_points(object$bins, object$directions)$x)
   segment <- object$segment
   means <- (rowsum(points, segment) / tabulate(segment))[segment, ]
   between <- if (nlevels(segment) > 1L) means else points

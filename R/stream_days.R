@@ -36,18 +36,25 @@ check_days <- function(sketch, name = "x") {
   }
 }
 
-# A group: list(day: its name; n: rows, or what they are worth with weights;
-# lost: the share of mean k(x, x) that the landmarks lose; mean, covariance: of
-# its features).
-read_day <- function(sketch, name) {
+# A day, a group of a sketch:
+#   day          its name
+#   n            number of rows, or what they are worth with weights
+#   lost         the share of mean k(x, x) that the landmarks lose
+#   mean         mean of its rows' features
+#   covariance   their covariance
+new_day <- function(sketch, name) {
   part <- sketch_sample(sketch, 1L, match(name, sketch$groups))
   moments <- part$moments
   list(day = name, n = part$size, lost = moments$lost / moments$trace,
        mean = moments$mean, covariance = centered_covariance(part))
 }
 
-# Days one after the other: list(each: a data frame of day, n and lost; means:
-# features x days; total: of all rows, list(n, first, second)).
+# Days one after the other:
+#   each    a data frame of day, n and lost
+#   means   the mean features of each day, r x days matrix
+#   total   sums over all rows: their number n, first and second moments
+new_days <- function() list(each = NULL, means = NULL, total = NULL)
+
 add_day <- function(days, day) {
   days$each <- rbind(days$each, as.data.frame(day[1:3]))
   days$means <- cbind(days$means, day$mean)
@@ -71,9 +78,11 @@ words_of_sizes <- function(sizes) {
 
 least_direction <- 1e-6
 
-# list(center, basis: V diag(lambda)^{-1/2}) of the covariance of all rows, of
-# whose directions those with hardly any variance are rounding.
-day_units <- function(total, directions) {
+# The units in which days are looked at:
+#   center   mean of the features of all rows
+#   basis    V diag(lambda)^{-1/2} of their covariance, r x directions matrix;
+#            directions with hardly any variance are rounding, and left out
+new_day_units <- function(total, directions) {
   center <- total$first / total$n
   second <- total$second / total$n
   pairs <- .Call(C_r_eigen, second - tcross(center),
@@ -90,20 +99,22 @@ day_units <- function(total, directions) {
 
 times_columns <- \(x, by) x * rep(by, each = nrow(x))
 
-# list(x: directions x days, in units in which rows that are independent make
-# the identity as covariance; noise: what it is times that for days of other
-# sizes than the harmonic mean).
-day_points <- function(days, directions) {
-  units <- day_units(days$total, directions)
+# Days as points:
+#   x       directions x days matrix, in units in which independent rows have
+#           the identity as covariance
+#   noise   by how much that covariance is larger for days of other sizes than
+#           the harmonic mean
+new_day_points <- function(days, directions) {
+  units <- new_day_units(days$total, directions)
   n <- days$each$n
-  # Of equal sizes it is that size, to the bit.
+  # The harmonic mean of equal sizes is that size, to the bit.
   harmonic <- max(n) / mean(max(n) / n)
   list(x = sqrt(harmonic) * cross(units$basis, days$means - units$center),
        noise = harmonic / n)
 }
 
-# The z of sum |y_t - y_{t-1}|^2 within segments, by its exact mean and variance
-# under permutations: negative where neighbors are alike.
+# The z of sum |y_t - y_{t-1}|^2 within segments, from its exact mean and
+# variance under permutations. It is negative where neighbors are alike.
 neighbors_z <- function(x, ends = ncol(x)) {
   .Call(C_r_neighbors, x, as.integer(ends))
 }
@@ -116,41 +127,45 @@ most_directions <- 40L
 ridge <- 0.3
 least_seen <- 0.9
 most_paired <- 10L
-# Below it the spread of a functional is rounding.
+# A smaller spread of a functional is rounding.
 least_sd <- 1e-9
 
-# What the columns do on a day, from the mean of its features: ridge regressions
-# at the landmarks of each column, its square, products of two, and indicators
-# of levels. list(start, slope: of all these functions; table: a row for each
-# functional, with its label, `of` which function it is, less, where `first` is
-# not 0, the product of functions `first` and `second`, center and scale of its
-# units; missing: labels of those that the landmarks, each left out, do not
-# tell).
-read_functionals <- function(landmarks) {
+# Functionals of the columns (means, spreads, covariances, shares of levels), as
+# linear functions of the mean feature of a day. The functions are the columns,
+# their products of two and indicators of levels, by ridge regressions at the
+# landmarks:
+#   start     the intercepts of the functions
+#   slope     their slopes, r x functions matrix
+#   table     a row for each functional: its label, `of` which function it is,
+#             less the product of the functions `first` and `second` where these
+#             are not 0, center and scale of its units
+#   missing   labels of those that the landmarks, each left out, do not tell
+new_functionals <- function(landmarks) {
   targets <- functional_targets(landmarks$variable)
   m <- landmarks$m
   features <- t(times_columns(landmarks$root, landmarks$values))
   exact <- is_factor_variable(landmarks$variable)
-  units <- day_units(
+  units <- new_day_units(
     list(n = m, first = rowSums(features), second = tcross(features)),
     if (exact) m else max(1L, min(most_directions, m %/% 2L))
   )
   u <- cross(units$basis, features - units$center)
-  mean <- colMeans(targets$values)
-  y <- targets$values - rep(mean, each = m)
+  center <- colMeans(targets$values)
+  y <- targets$values - rep(center, each = m)
   slope <- product(u, y) / (m + if (exact) 0 else ridge)
   slip <- if (exact) 1 else 1 - 1 / m - colSums(u^2) / (m + ridge)
   left <- colSums(((y - cross(u, slope)) / slip)^2)
   seen <- left <= (1 - least_seen) * colSums(y^2)
   slope <- product(units$basis, slope)
-  table <- targets$table
+  each <- targets$table
   known <- c(TRUE, seen)
-  good <- seen[table$of] & known[table$first + 1L] & known[table$second + 1L]
-  list(start = mean - drop(cross(slope, units$center)), slope = slope,
-       table = table[good, ], missing = table$label[!good])
+  good <- seen[each$of] & known[each$first + 1L] & known[each$second + 1L]
+  list(start = center - drop(cross(slope, units$center)), slope = slope,
+       table = each[good, ], missing = each$label[!good])
 }
 
-# list(values: m x functions, at the landmarks; table).
+# The functions at the landmarks, `values`, m x functions matrix, and the
+# `table` of all functionals made of them.
 functional_targets <- function(variable) {
   raw <- if (is_factor_variable(variable)) {
     data.frame(x = factor(variable$levels, variable$levels))
@@ -170,15 +185,15 @@ functional_targets <- function(variable) {
   pairs <- which(paired, arr.ind = TRUE)
   i <- pairs[, 1L]
   j <- pairs[, 2L]
-  names <- colnames(single)
+  labels <- colnames(single)
   none <- integer(ncol(single))
   others <- rep(1, ncol(single) - d)
   units <- c(attr(z, "scaled:scale"), others)
   list(
     values = unname(cbind(single, single[, i] * single[, j])),
     table = data.frame(
-      label = c(names, ifelse(i == j, sprintf("sd(%s)", names[i]),
-                              sprintf("cov(%s, %s)", names[i], names[j]))),
+      label = c(labels, ifelse(i == j, sprintf("sd(%s)", labels[i]),
+                               sprintf("cov(%s, %s)", labels[i], labels[j]))),
       of = seq_len(ncol(single) + length(i)), first = c(none, i),
       second = c(none, j),
       center = c(attr(z, "scaled:center"), 0 * others, 0 * i),
@@ -187,34 +202,36 @@ functional_targets <- function(variable) {
   )
 }
 
-# The functionals x days at mean features.
+# The functionals at mean features (r x days), functionals x days matrix.
 functional_values <- function(functionals, means) {
-  table <- functionals$table
+  each <- functionals$table
   raw <- functionals$start + cross(functionals$slope, means)
-  values <- take_rows(raw, table$of)
-  less <- table$first > 0L
+  values <- take_rows(raw, each$of)
+  less <- each$first > 0L
   values[less, ] <- values[less, ] -
-    raw[table$first[less], ] * raw[table$second[less], ]
+    raw[each$first[less], ] * raw[each$second[less], ]
   values
 }
 
-# Of a difference of means, so many standard deviations of its noise: linear
-# about `at`; covariance: of the difference.
-functional_z <- function(functionals, difference, at, covariance) {
-  table <- functionals$table
-  raw <- functionals$start + drop(cross(functionals$slope, at))
-  slope <- take_columns(functionals$slope, table$of)
-  for (k in which(table$first > 0L)) {
-    pair <- c(table$first[k], table$second[k])
+# The functionals of a difference of mean features, in standard deviations of
+# their noise, linearized at the mean `center`; `covariance` is that of the
+# difference.
+functional_z <- function(functionals, difference, center, covariance) {
+  each <- functionals$table
+  raw <- functionals$start + drop(cross(functionals$slope, center))
+  slope <- take_columns(functionals$slope, each$of)
+  for (k in which(each$first > 0L)) {
+    pair <- c(each$first[k], each$second[k])
     slope[, k] <- slope[, k] - functionals$slope[, pair] %*% raw[rev(pair)]
   }
   drop(cross(slope, difference)) /
     sqrt(pmax(column_dots(slope, product(covariance, slope)), least_sd^2))
 }
 
-# In the units of the columns; a spread as a standard deviation.
-in_units <- function(table, values) {
-  spread <- table$first > 0L & table$first == table$second
-  values <- table$center + table$scale * values
+# Values of functionals in the units of the columns, spreads as standard
+# deviations; `each` is the table of the functionals.
+in_units <- function(each, values) {
+  spread <- each$first > 0L & each$first == each$second
+  values <- each$center + each$scale * values
   ifelse(spread, sqrt(pmax(values, 0)), values)
 }

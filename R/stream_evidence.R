@@ -7,28 +7,34 @@ least_capital <- 1e-8
 most_starts <- 1000L
 rank_bettors <- 5L
 
-# Of `scores` that are watched side by side: list(scores; count: days judged;
-# starts: those days, by number, of which capital is kept; logs: of the capital
-# of bettors, those of one score after the other, x starts).
+# The evidence for a change, kept for several scores side by side:
+#   scores   number of scores
+#   count    number of days that were judged
+#   starts   the days, by number, from which bets on a change are still kept
+#   logs     logarithms of the capital of bettors, those of one score after
+#            those of another, (scores * bettors) x starts matrix
+#   log      logarithm of the largest evidence over all scores
+#   run      the same for `horizon`
+#   since    for each of the two the start that has most of it
 new_evidence <- function(scores, bettors) {
   list(scores = scores, count = 0L, starts = integer(),
        logs = matrix(0, scores * bettors, 0L))
 }
 
-# The evidence after another day, with log, run (logs of the largest over all
-# scores) and since (the start that has most of each). bets(k): what a bet on a
-# change k days ago makes, in logs.
+# The evidence after another day. bets(k) has the logarithms of what bets on a
+# change k days ago make of the day.
 bet_day <- function(evidence, bets) {
   count <- evidence$count + 1L
   starts <- c(evidence$starts, count)
   logs <- cbind(evidence$logs, 0) + bets(count - starts + 1L)
   found <- .Call(C_r_weigh, logs, starts, count, evidence$scores)
-  # What will not be the largest again is let go, which lowers the evidence.
+  # Starts that will not lead again are dropped, which lowers the evidence.
   kept <- utils::head(order(-found$lead), most_starts)
   kept <- sort(kept[found$lead[kept] > log(least_capital)])
-  list(scores = evidence$scores, count = count, starts = starts[kept],
-       logs = take_columns(logs, kept), log = found$log, run = found$run,
-       since = starts[found$since])
+  replace(evidence, c("count", "starts", "logs", "log", "run", "since"), list(
+    count, starts[kept], take_columns(logs, kept), found$log, found$run,
+    starts[found$since]
+  ))
 }
 
 # --- Rows --------------------------------------------------------------------
@@ -39,10 +45,13 @@ row_bettors <- 2L * row_axes * length(row_sizes) + 6L
 most_staked <- 0.5
 memory <- c(1, 0.8)
 
-# Bets a on the rows of two streams, features x bettors, that what was seen
-# before leads to: axes of most variance in either direction, and the difference
-# so far. path: list(sum: features x 2, of differences times rows, all and with
-# memory, n: of both).
+# Differences of two streams so far, in all and with a memory that fades:
+#   n     number of rows that they are worth
+#   sum   sums of differences of mean features, times rows, r x 2 matrix
+new_path <- function(rank) list(n = c(0, 0), sum = matrix(0, rank, 2L))
+
+# Bets on the rows of two streams, an r x bettors matrix, as days before suggest
+# them: axes of most variance in either direction, and the difference so far.
 stream_bets <- function(basis, path) {
   axes <- take_columns(basis, rep_len(seq_len(min(row_axes, ncol(basis))),
                           row_bettors - 6L))
@@ -53,11 +62,12 @@ stream_bets <- function(basis, path) {
         product(basis, cbind(ahead / 4, ahead / 2, ahead)))
 }
 
-# The logs of what bets make of a day, at least, if both streams have one law on
-# it. With y = a'(phi - c), |y| <= b < 1, the product of 1 + y over rows is at
-# least exp(a's - kappa a'Ma), s and M the sums of phi - c and (phi - c)(phi -
-# c)', kappa = -(log(1 - b) + b)/b^2; a is h/n of the bet for streams of n rows,
-# h the fewer. reach: the most that |phi - c| can be, to which bets are cut.
+# The logarithms of what bets make at least of a day on which both streams x and
+# y have one law. With y = a'(phi - c), |y| <= b < 1, the product of 1 + y over
+# rows is at least exp(a's - kappa a'Ma), where s and M are the sums of phi - c
+# and (phi - c)(phi - c)' and kappa = -(log(1 - b) + b)/b^2; a is h/n of the bet
+# for streams of n rows, h the fewer rows of the two. `reach` is the largest
+# possible |phi - c|; bets that are too large for it are cut.
 stream_logs <- function(bets, x, y, center, reach) {
   size <- reach * sqrt(column_dots(bets))
   bets <- times_columns(bets, pmin(1, most_staked / pmax(size, 1e-6)))

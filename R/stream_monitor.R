@@ -5,87 +5,93 @@
 #'
 #' The unit is a day (a batch, a run), because days differ harmlessly by more
 #' than their rows explain: a test of today's rows against last month's alarms
-#' again and again. Of each day the mean \eqn{\mu_d}{mu_d} of its rows' features
-#' is kept. Days are judged by ranks among days, so that no law of a day has to
-#' be known; the kernel and second moments only choose the units to look in,
-#' directions of little variance, where columns show that have come apart.
+#' again and again. For each day the mean \eqn{\mu_d}{mu_d} of its rows'
+#' features is kept. Days are judged by ranks among days, so that no
+#' distribution of a day has to be known. The kernel and second moments only
+#' choose the units of distances; they give weight to directions of little
+#' variance, which show columns that have come apart.
 #'
 #' @section One stream:
 #' H0: days to come are exchangeable with those of the reference, whatever a day
-#' is like, and however many rows it has: sizes may differ, but where they fall
-#' to a tenth for long, columns are noisier, which is a change. With the
-#' covariance \eqn{C = V\Lambda V'}{C = V L V'} of the rows of all days so far,
-#' of features, \eqn{x_d = \sqrt{\bar n}\Lambda^{-1/2}V'\mu_d}{
+#' is like. The numbers of rows may differ, but where they fall to a tenth for
+#' long, the means of columns are noisier, and that counts as a change. Let
+#' \eqn{C = V\Lambda V'}{C = V L V'} be the covariance of the features of all
+#' rows so far. Days are points \eqn{x_d = \sqrt{\bar n}\Lambda^{-1/2}V'\mu_d}{
 #' x_d = sqrt(n) L^{-1/2} V' mu_d} in up to `directions` directions. The
-#' distance \eqn{T_d}{T_d} of a day is that of Mahalanobis from the three
-#' quarters of days that lie closest together (concentration steps from
-#' coordinate medians), itself left out, with their covariance shrunk to the
-#' identity, which is what independent rows make. It is a symmetric function of
-#' the days: today's rank j among t days, 1 for the farthest, has the p-value
-#' j/t exactly, and ranks of different days are independent; with landmarks that
-#' are a large part of the reference's rows it is a little conservative. `tail`
-#' is how far out a single day is, by a t law of the logarithms of distances
-#' from all other days: approximate.
+#' distance \eqn{T_d}{T_d} of a day is the Mahalanobis distance from the three
+#' quarters of the other days that lie closest together (concentration steps
+#' from coordinate medians), with their covariance shrunk to the identity, the
+#' covariance of independent rows. It is a symmetric function of the days:
+#' today's rank j among t days, 1 for the farthest, has the p-value j/t exactly,
+#' and ranks of different days are independent. With landmarks that are a large
+#' part of the reference's rows the p-value is a little conservative. `tail` is
+#' an approximate tail probability of a single day, from a t distribution of the
+#' logarithms of distances from all other days.
 #'
-#' Besides, each functional of the columns gives two ranks, high and low, and
-#' what the landmarks lose of a day one, among judged days alone, for landmarks
-#' may be rows of the reference, of which they lose less. Functionals are means,
-#' spreads and (of up to ten columns) covariances of the columns, and shares of
-#' levels, from ridge regressions at the landmarks; those that landmarks, each
-#' left out, tell with an \eqn{R^2}{R^2} below 0.9 are dropped with a warning.
+#' Besides the distance, each functional of the columns gives two ranks, high
+#' and low. One more rank is that of the share which the landmarks lose of a
+#' day; it is among judged days alone, because landmarks may be rows of the
+#' reference, of which they lose less. Functionals are means and spreads of the
+#' columns, covariances (of up to ten columns) and shares of levels, from ridge
+#' regressions at the landmarks. Functionals with a leave-one-out \eqn{R^2}{R^2}
+#' below 0.9 at the landmarks are dropped with a warning.
 #'
-#' @section Evidence: Bets on the ranks pay, if a change began k days ago,
+#' @section Evidence: If a change began k days ago, bets on the ranks pay
 #' \eqn{(1-\delta)(t/k)1\{j \le k\} + \delta}{(1 - delta) (t/k) 1(j <= k) +
 #' delta} with \eqn{\delta}{delta} = 0.05, 0.2, 0.5, and \eqn{t\{(j/t)^\epsilon
 #' - ((j-1)/t)^\epsilon\}}{t ((j/t)^e - ((j - 1)/t)^e)} with \eqn{\epsilon}{e} =
-#' 0.2, 0.5: 1 on average without a change. With M_c the mean of the five
-#' products since day c, the evidence of a score is
+#' 0.2, 0.5. Without a change they pay 1 on average. With M_c the mean of the
+#' five products since day c, the evidence of a score is
 #' \deqn{E_t = \sum_{c \le t} \frac{M_c}{c(c+1)} + \frac1{t+1},}{
 #' E_t = sum_c M_c/(c (c + 1)) + 1/(t + 1),}
-#' c counted from the first day that is judged: a martingale, of which Ville's
-#' inequality bounds the chance of ever reaching \eqn{1/\alpha}{1/alpha}. The
-#' distance has weight 1/2, the other scores share 1/2, and the largest weighted
-#' evidence counts. Alarm at \eqn{1/\alpha}{1/alpha}: the chance of a false one
-#' is at most `alpha`, for ever. With `horizon = A` alarm where \eqn{\sum_c
-#' M_c}{sum_c M_c}, so weighted, reaches A: again and again, and the chance of a
-#' false alarm within the first T days is at most T/A. A day pays at most t, so
-#' that with 30 days of reference no alarm comes before the second day. `since`
-#' is the day c that has most of the evidence.
+#' where c is counted from the first day that is judged. It is a martingale, and
+#' Ville's inequality bounds the probability of ever reaching
+#' \eqn{1/\alpha}{1/alpha}. The distance has weight 1/2, the other scores share
+#' 1/2, and the largest weighted evidence counts. There is an alarm when it
+#' reaches \eqn{1/\alpha}{1/alpha}; the probability that there is ever a false
+#' one is at most `alpha`. With `horizon = A` there is an alarm whenever
+#' \eqn{\sum_c M_c}{sum_c M_c}, weighted in the same way, reaches A; alarms may
+#' come again and again, and the probability of a false one within the first T
+#' days is at most T/A. The evidence of one day is at most t, so that with 30
+#' days of reference no alarm comes before the second day. `since` is the day c
+#' that has most of the evidence.
 #'
 #' @section Two streams:
-#' With `y` H0 is that on each day both have one law, whatever it is that day
-#' (two arms, a canary beside what runs): rows are the unit, independent given
-#' the day. A bet a that was chosen before the day makes of \eqn{n_x}{n_x} and
-#' \eqn{n_y}{n_y} rows, h the fewer of them, at least
+#' With `y`, H0 is that on each day both streams have the same distribution,
+#' which may differ from day to day (two arms of a trial, a new release beside
+#' the old one). Rows are the unit, independent given the day. A bet a that was
+#' chosen before the day multiplies its capital, for \eqn{n_x}{n_x} and
+#' \eqn{n_y}{n_y} rows with h the smaller number, by at least
 #' \deqn{\exp\{h a'(\bar x - \bar y) - \kappa h^2(a'M_xa/n_x^2 +
 #' a'M_ya/n_y^2)\},}{
 #' exp(h a'(x - y) - kappa h^2 (a'M_x a/n_x^2 + a'M_y a/n_y^2)),}
-#' M the sums of squares about the mean of earlier days, by \eqn{1 + y \ge
-#' \exp(y - \kappa y^2)}{1 + y >= exp(y - kappa y^2)} for \eqn{|y| \le b <
-#' 1}{|y| <= b < 1} with \eqn{\kappa = -(\log(1-b)+b)/b^2}{
-#' kappa = -(log(1 - b) + b)/b^2}: not asymptotic. Bets are axes of most
-#' variance and the difference so far. It takes a kernel that is bounded
-#' ([kernel_rbf()], [kernel_laplace()], [kernel_matern()], factors) and no
-#' weights. On the first day there are no bets.
+#' where M are sums of squares about the mean of earlier days. This holds for
+#' any number of rows, as \eqn{1 + y \ge \exp(y - \kappa y^2)}{1 + y >= exp(y -
+#' kappa y^2)} for \eqn{|y| \le b < 1}{|y| <= b < 1} with \eqn{\kappa =
+#' -(\log(1-b)+b)/b^2}{kappa = -(log(1 - b) + b)/b^2}. Bets are along the axes
+#' of most variance and the difference so far; on the first day there are none.
+#' The kernel must be bounded ([kernel_rbf()], [kernel_laplace()],
+#' [kernel_matern()], factors), and rows have no weights.
 #'
-#' @section Days that are not as they should be: A day that is missing is passed
-#' over, and a day that comes after later ones is judged when it comes. Where
-#' names are dates such as 2026-03-31, `print()` says which are missing since
-#' the reference; weekdays that no day has had are not. Rows that come late for
-#' a day that was judged, and a day that comes twice, are an error that names
-#' the day; a day of two files is one sketch of both. A new column is ignored,
-#' as [kme_sketch()] reads the columns of the landmarks by name, and one that is
-#' gone is its error. So is a level that landmarks of one factor do not have;
-#' beside columns it is like none of theirs, so that they lose rows that have
-#' it. To go on, make landmarks of rows that have it, and a new reference. A day
-#' of which the landmarks lose much more than of others is a warning (class
-#' `kernmean_warning_projection`). A reference whose days are like their
-#' neighbors, as with a trend, is one of class `kernmean_warning_order`: alarms
-#' may be false then. Days of the week among the reference make ranks a little
-#' conservative.
+#' @section Days that are not as they should be: A missing day is passed over,
+#' and a day that comes after later ones is judged when it comes. Where names
+#' are dates such as 2026-03-31, `print()` says which days are missing since the
+#' reference, except for weekdays that no day has had. Rows that come late for a
+#' day that was judged, and a day that comes twice, are an error that names the
+#' day; the rows of a day in two files go into one sketch. A new column is
+#' ignored, as [kme_sketch()] reads the columns of the landmarks by name; a
+#' column that is missing is an error. So is a level that landmarks of one
+#' factor do not have; beside other columns such a level is like none of the
+#' landmarks, which lose the rows that have it. To go on, make landmarks of rows
+#' that have the level, and a new reference. If the landmarks lose much more of
+#' a day than of others, there is a warning (class
+#' `kernmean_warning_projection`). If the days of the reference are like their
+#' neighbors, as with a trend, there is a warning of class
+#' `kernmean_warning_order`: alarms may be false then. Days of the week among
+#' the reference make ranks a little conservative.
 #'
 #' @section Day by day:
-#' A monitor is a plain list; nothing is random. A job of every night:
+#' A monitor is a plain list, and nothing in it is random. A nightly job:
 #' \preformatted{library(kernmean)
 #' m <- readRDS("monitor.rds")
 #' day <- as.character(Sys.Date() - 1)
@@ -93,8 +99,8 @@
 #' m <- update(m, rows, groups = "day"); saveRDS(m, "monitor.rds")
 #' if (tail(m$table$alarm, 1)) print(summary(m))}
 #' Rows with missing values are an error there; `na.action = na.omit`, beside
-#' `groups`, drops them. The reference before it, of a folder with a file for
-#' each day:
+#' `groups`, drops them. The reference was made before, from a folder with a
+#' file for each day:
 #' \preformatted{read <- \\(path) cbind(read.csv(path), day = sub("[.]csv$", "",
 #'                                                     basename(path)))
 #' files <- list.files("logs", full.names = TRUE)
@@ -103,51 +109,54 @@
 #' past <- kme_sketch(files, landmarks, groups = "day", read = read,
 #'                    moments = 2)
 #' saveRDS(kme_monitor(past), "monitor.rds")}
-#' Of a query, `groups` names a column of it. Groups are in the order of time if
-#' they are dates such as 2026-03-31; others `x[c("Mon", "Tue")]` puts in order.
+#' With a query, `groups` names one of its columns. Groups that are dates such
+#' as 2026-03-31 are in the order of time; `x[c("Mon", "Tue")]` puts others in
+#' order.
 #'
 #' @param x A [kme_sketch()] with second moments and a group for each day, in
-#'   the order of time. Of `update()`: such a sketch of the days to be judged,
+#'   the order of time. In `update()`, such a sketch of the days to be judged,
 #'   on the same landmarks, or rows, which are sketched.
 #' @param y `NULL`, or the sketch (or rows) of a second stream for the same
 #'   days.
-#' @param ... Must be empty; in `update()` with rows arguments of
-#'   [kme_sketch()], as `groups`.
-#' @param reference The first days that are the reference: how many, or their
-#'   names; at least 8. The others are judged one after the other. `NULL` takes
-#'   all of `x`, of which then none is judged.
-#' @param alpha The chance of a false alarm, for ever, of one claim.
+#' @param ... Must be empty; in `update()` with rows, arguments of
+#'   [kme_sketch()] such as `groups`.
+#' @param reference The first days, which are the reference: how many, or their
+#'   names; at least 8. The other days are judged one after the other. With
+#'   `NULL` all days of `x` are the reference, and none is judged.
+#' @param alpha The probability that one claim ever makes a false alarm.
 #' @param horizon `NULL`, or in place of `alpha` a number A of days, many times
-#'   those that are watched: a false alarm within T of them has the chance T/A.
+#'   those that are watched: the probability of a false alarm within T days is
+#'   T/A.
 #' @param directions Number of directions, at most.
 #' @param columns Are functionals of the columns watched beside the distance?
 #' @param object A monitor.
 #' @param restart Begin a new claim, with evidence 1 and its own `alpha`? Days
 #'   so far become the reference, except those from `since` on if there was an
-#'   alarm; a reference so chosen makes ranks nearly exact only.
+#'   alarm; with a reference so chosen ranks are only nearly exact.
 #' @return An object of class `kme_monitor`, a list with
-#' \item{table}{a data frame with a row for each judged day: `day`, `n` (of two
-#'   streams the fewer rows), `distance` (\eqn{\sqrt{T_d}}{sqrt(T_d)}; of two
-#'   streams the MMD), but for two streams `rank`, `of`, `p.value` and `tail`,
-#'   `evidence`, `log10` of it, `run` (\eqn{\sum_c M_c}{sum_c M_c}, which
-#'   `horizon` is for), `since`, `alarm`, `lost` (the share of mean k(x, x) that
-#'   the landmarks lose), `claim`, the number of restarts and one, and the z of
-#'   each functional: from the median of the days kept, in units of their mad;
-#'   of two streams in standard deviations of the difference}
-#' \item{days}{`each`, a data frame of all days, `means`, their features, and
-#'   `total`, sums over all rows}
+#' \item{table}{a data frame with a row for each judged day: `day`; `n` (for two
+#'   streams the smaller number of rows); `distance`, \eqn{\sqrt{T_d}}{
+#'   sqrt(T_d)} (for two streams the MMD); for one stream `rank`, `of`,
+#'   `p.value` and `tail`; `evidence` and its `log10`; `run`, \eqn{\sum_c
+#'   M_c}{sum_c M_c}, for `horizon`; `since`; `alarm`; `lost`, the share of mean
+#'   k(x, x) that the landmarks lose; `claim`, one more than the number of
+#'   restarts; and the z of each functional, from the median of the days kept,
+#'   in units of their mad (for two streams in standard deviations of the
+#'   difference)}
+#' \item{days}{`each`, a data frame of all days, `means`, their mean features,
+#'   and `total`, sums over all rows}
 #' \item{functionals}{`start`, `slope` and `table` of the functionals, and the
 #'   `missing` ones}
 #' \item{evidence}{the capital of the bets, as logarithms}
 #' \item{landmarks, reference, claims, limit, repeated, directions, streams,
-#'   seen, usual, path}{what it goes on with}
-#' `as.data.frame()` is the table. `summary(m, day)` has the functionals of a
-#' day in the units of the columns, the largest z first. `plot(m, type)` draws
-#' the `"evidence"` or the distance of the `"days"`.
-#' @details A day takes an eigendecomposition of an r by r matrix, r the rank of
-#' the landmarks, and for t days O(t p^2) in p directions; reading its rows
-#' takes far longer. Memory: \eqn{8 r^2}{8 r^2} bytes, 8 r and 40 for each score
-#' a day.
+#'   seen, usual, path}{what `update()` needs}
+#' `as.data.frame()` returns the table. `summary(m, day)` has the functionals of
+#' a day in the units of the columns, the largest z first. `plot(m, type)` draws
+#' the `"evidence"` or the distances of the `"days"`.
+#' @details A day takes an eigendecomposition of an r by r matrix, where r is
+#' the rank of the landmarks, and O(t p^2) time for t days in p directions;
+#' reading its rows takes far longer. Memory is \eqn{8 r^2}{8 r^2} bytes, and 8
+#' r + 40 times the number of scores for each day.
 #' @references
 #' Vovk, V. (2021). Testing randomness online. *Statistical Science* 36(4),
 #' 595--611. \doi{10.1214/20-STS817}
@@ -166,8 +175,8 @@
 #' @seealso [glossary]; [kme_changes()] for what is over; [kme_sketch()];
 #'   `vignette("streams")`.
 #' @examples
-#' # Thirty days of a service, and ten more; on the last six time has come apart
-#' # from size for a third of the rows.
+#' # Thirty days of a service, and ten more. On the last six days, time no
+#' # longer follows size in a third of the rows.
 #' set.seed(1)
 #' one_day <- function(day, apart = 0) {
 #'   size <- rnorm(400, mean = rnorm(1, sd = 0.1))
@@ -194,7 +203,7 @@ kme_monitor <- function(x, y = NULL, ..., reference = NULL, alpha = 0.05,
   days <- asked$x$groups
   kept <- if (is.null(asked$y)) read_reference(asked$reference, days)
   landmarks <- asked$x$landmarks[[1L]]
-  functionals <- read_functionals(landmarks)
+  functionals <- new_functionals(landmarks)
   if (!asked$columns) {
     functionals$missing <- NULL
     functionals$table <- functionals$table[0L, ]
@@ -207,11 +216,11 @@ kme_monitor <- function(x, y = NULL, ..., reference = NULL, alpha = 0.05,
     landmarks = list(landmarks), streams = !is.null(asked$y), seen = kept,
     reference = length(kept), first = length(kept), claims = 0L,
     functionals = functionals,
-    path = list(n = c(0, 0), sum = matrix(0, landmarks$rank, 2L)),
+    days = new_days(), path = new_path(landmarks$rank),
     repeated = !is.null(asked$horizon), directions = asked$directions,
     limit = asked$horizon %||% (1 / asked$alpha)
   ))
-  for (day in kept) monitor$days <- add_day(monitor$days, read_day(x, day))
+  for (day in kept) monitor$days <- add_day(monitor$days, new_day(x, day))
   if (length(kept)) warn_reference(monitor)
   judge_days(begin_claim(monitor), asked$x, asked$y, setdiff(days, kept))
 }
@@ -233,7 +242,7 @@ fewest_days <- 8L
 few_days <- 15L
 most_uneven <- 5
 
-# The names of the reference's days.
+# The names of the days of the reference.
 read_reference <- function(reference, days) {
   kept <- if (is.null(reference)) days else if (is.character(reference))
     intersect(days, reference) else utils::head(days, take(reference, count()))
@@ -247,7 +256,8 @@ read_reference <- function(reference, days) {
   kept
 }
 
-# What k(x, x) is at most; bets on rows need that, and rows of weight 1.
+# The largest possible k(x, x), which bets on rows need; they also need rows of
+# weight 1.
 most_value <- function(sketch, name) {
   landmarks <- sketch$landmarks[[1L]]
   value <- if (is_factor_variable(landmarks$variable)) 1 else
@@ -262,41 +272,43 @@ most_value <- function(sketch, name) {
 warn_reference <- function(monitor) {
   n <- monitor$days$each$n
   if (length(n) < few_days) {
-    warn_kernmean("the reference has ", length(n), " days: no p-value of a ",
-                  "day is below one over so many and one", kind = "few")
+    warn_kernmean("the reference has ", length(n), " days: the least p-value ",
+                  "possible for the next day is 1/", length(n) + 1L,
+                  kind = "few")
   }
   if (max(n) > most_uneven * min(n)) {
     warn_kernmean("days have ", words_of_sizes(n), ": small ones are judged ",
                   "with little power", kind = "sizes")
   }
-  z <- neighbors_z(day_points(monitor$days, monitor$directions)$x)
+  z <- neighbors_z(new_day_points(monitor$days, monitor$directions)$x)
   if (z < unlikely_z) {
     warn_kernmean("days of the reference are like their neighbors (z = ",
-                  format_number(z, 2L), "), as of a trend or a slow drift: ",
+                  format_number(z, 2L), "), as with a trend or a slow drift: ",
                   "days to come need not be like them, and alarms may be false",
                   kind = "order")
   }
-  missing <- monitor$functionals$missing
-  if (length(missing)) {
-    warn_kernmean("the landmarks do not tell ", quoted(missing), " of a day; ",
-                  "more landmarks do", kind = "columns")
+  unknown <- monitor$functionals$missing
+  if (length(unknown)) {
+    warn_kernmean("the landmarks do not determine ", quoted(unknown), " of a ",
+                  "day; more landmarks may", kind = "columns")
   }
 }
 
-# A day of which the landmarks know less than of others.
+# Warnings of a day that has much fewer rows than `others`, or of which the
+# landmarks lose much more.
 warn_day <- function(day, others) {
   if (day$n < min(others$n) / most_uneven) {
     warn_kernmean("'", day$day, "' has ", rows_of(day$n), ", other days ",
-                  words_of_sizes(others$n), ": the z of its columns is that ",
-                  "of few rows", kind = "sizes")
+                  words_of_sizes(others$n), ": with few rows the z of its ",
+                  "columns has much noise", kind = "sizes")
   }
   usual <- stats::median(others$lost)
   if (day$lost > max(0.01, 2 * usual)) {
     warn_kernmean("the landmarks lose ", format_number(100 * day$lost, 2L),
                   "% of mean k(x, x) of '", day$day, "', not ",
                   format_number(100 * usual, 2L), "% as of other days: it has ",
-                  "rows, or levels, far from all of them, which the values of ",
-                  "its columns leave out", kind = "projection")
+                  "rows, or levels, far from all landmarks, and the values of ",
+                  "its columns leave these out", kind = "projection")
   }
 }
 
@@ -309,8 +321,9 @@ begin_claim <- function(monitor) {
   monitor
 }
 
-# Days of a sketch one after the other.
-judge_days <- function(monitor, x, y, names) {
+# The monitor after the given days of the sketches x and y, judged one after the
+# other.
+judge_days <- function(monitor, x, y, days) {
   if (is.null(y) == monitor$streams) {
     stop_input("'y' must be given to a monitor of two streams, and no other")
   }
@@ -322,16 +335,16 @@ judge_days <- function(monitor, x, y, names) {
       stop_input("'y' must have the days of 'x', and no others")
     }
   }
-  again <- intersect(names, monitor$seen)
+  again <- intersect(days, monitor$seen)
   if (length(again)) {
     stop_input("'", again[1L], "' was judged already: rows that come late, or ",
                "twice, cannot be added; sketch a day when it is complete")
   }
-  for (name in names) {
-    day <- read_day(x, name)
+  for (name in days) {
+    day <- new_day(x, name)
     monitor$seen <- c(monitor$seen, name)
     monitor <- if (monitor$streams) {
-      judge_rows(monitor, day, read_day(y, name), height)
+      judge_rows(monitor, day, new_day(y, name), height)
     } else {
       judge_ranks(monitor, day)
     }
@@ -339,47 +352,49 @@ judge_days <- function(monitor, x, y, names) {
   monitor
 }
 
+# The monitor of one stream after a day, judged by its ranks.
 judge_ranks <- function(monitor, day) {
   warn_day(day, monitor$days$each)
   monitor$days <- days <- add_day(monitor$days, day)
-  points <- day_points(days, monitor$directions)
+  points <- new_day_points(days, monitor$directions)
   scored <- .Call(C_r_day_scores, points$x, points$noise)
   values <- functional_values(monitor$functionals, days$means)
   scores <- rbind(scored$distances, values, -values)
-  t <- ncol(scores)
+  count <- ncol(scores)
   ranks <- last_ranks(scores)
   # Landmarks may be rows of the first reference, and lose nothing of them.
   lost <- rbind(days$each$lost[-seq_len(monitor$first)])
-  kept <- setdiff(which(scored$kept > 0L), t)
+  kept <- setdiff(which(scored$kept > 0L), count)
   before <- take_columns(values, kept)
-  usual <- cbind(values[, t], apply(before, 1L, stats::median))
+  usual <- cbind(values[, count], apply(before, 1L, stats::median))
   add_judged(
     monitor, day, \(k) rbind(
-      .Call(C_r_rank_bets, ranks, t, k),
+      .Call(C_r_rank_bets, ranks, count, k),
       .Call(C_r_rank_bets, last_ranks(lost), ncol(lost), k)
     ),
-    list(distance = sqrt(scored$distances[t]), rank = ranks[[1L]], of = t,
-         p.value = ranks[[1L]] / t,
-         tail = stats::pt(scored$outlying, t - 2, lower.tail = FALSE)),
+    list(distance = sqrt(scored$distances[count]), rank = ranks[[1L]],
+         of = count, p.value = ranks[[1L]] / count,
+         tail = stats::pt(scored$outlying, count - 2, lower.tail = FALSE)),
     usual, (usual[, 1L] - usual[, 2L]) /
       pmax(apply(before, 1L, stats::mad), least_sd)
   )
 }
 
-# The rank of the last column in each row, 1 the largest; ties to rounding are
-# ties.
+# The rank of the last column in each row, 1 for the largest; values that differ
+# by rounding are ties.
 last_ranks <- function(scores) {
   last <- scores[, ncol(scores)]
   as.integer(rowSums(scores >= last - 1e-9 * abs(last)))
 }
 
-# A day of two streams, by their rows; on the first there are no bets.
+# The monitor of two streams after a day, judged by its rows; on the first day
+# there are no bets. `height` is the largest possible k(x, x).
 judge_rows <- function(monitor, x, y, height) {
   total <- monitor$days$total
   path <- monitor$path
   logs <- numeric(row_bettors)
   if (!is.null(total)) {
-    units <- day_units(total, monitor$directions)
+    units <- new_day_units(total, monitor$directions)
     logs <- stream_logs(stream_bets(units$basis, path), x, y, units$center,
                         sqrt(height) + sqrt(sum(units$center^2)))
   }
@@ -397,8 +412,10 @@ judge_rows <- function(monitor, x, y, height) {
              z)
 }
 
-# The evidence with this day's bets, and its row in the table; usual: what the
-# functionals are on the day, and what they are compared with.
+# The monitor with the evidence after a day's bets and with the day's row in the
+# table. `found` has columns of that row, `z` those of the functionals; `usual`
+# has the functionals on the day and those that they are compared with, in two
+# columns.
 add_judged <- function(monitor, day, bets, found, usual, z) {
   evidence <- bet_day(monitor$evidence, bets)
   monitor$evidence <- evidence
@@ -436,8 +453,8 @@ update.kme_monitor <- function(object, x = NULL, ..., y = NULL,
   judge_days(monitor, x, sketched(y), x$groups)
 }
 
-# A new claim: what was judged is reference now, but for days since the change
-# that there was an alarm for. Their rows stay in the units.
+# The monitor with a new claim. Judged days become the reference, but for those
+# since the change of an alarm, whose rows still count in the units.
 restart_monitor <- function(monitor) {
   last <- claim_rows(monitor)
   if (!monitor$streams) {
@@ -469,8 +486,9 @@ fit_lines.kme_monitor <- function(x, digits) {
   )
 }
 
-# Dates after `last` that did not come, in words: of weekdays that others were
-# on, where those mostly follow each other.
+# Words for the dates after `last` that are missing; NULL where days are no
+# dates, or mostly do not follow each other. Weekdays that no day has had do not
+# count as missing.
 missing_line <- function(days, last) {
   dates <- as.Date(days, "%Y-%m-%d")
   if (!identical(format(dates), days)) {
@@ -486,6 +504,7 @@ missing_line <- function(days, last) {
   }
 }
 
+# Two lines about the last judged day of a claim; none without one.
 judged_lines <- function(x, claim, digits) {
   if (!NROW(claim)) {
     return()
@@ -536,49 +555,49 @@ summary.kme_monitor <- function(object, day = NULL, ...) {
             class = "summary.kernmean_fit")
 }
 
-# What the functionals are on a day, largest z first.
+# A data frame of the functionals on a day, largest z first.
 moved_columns <- function(x, day) {
   rows <- fit_rows(x)
   day <- day %||% rows$day[nrow(rows)]
   day <- take(as.character(day), choice(rows$day), "day")
-  table <- x$functionals$table
-  if (!nrow(table)) {
+  each <- x$functionals$table
+  if (!nrow(each)) {
     stop_input("'object' must watch columns, as by columns = TRUE, with ",
-               "landmarks enough to tell them")
+               "enough landmarks to determine them")
   }
-  z <- unlist(rows[rows$day == day, table$label])
+  z <- unlist(rows[rows$day == day, each$label])
   usual <- x$usual[[day]]
-  found <- data.frame(column = table$label, day = in_units(table, usual[, 1L]),
-                      usual = in_units(table, usual[, 2L]), z = z,
+  found <- data.frame(column = each$label, day = in_units(each, usual[, 1L]),
+                      usual = in_units(each, usual[, 2L]), z = z,
                       row.names = NULL)[order(-abs(z)), ]
   structure(found, title = paste0("Columns on ", day, if (x$streams)
-    ", as usual the second stream"))
+    "; 'usual' is the second stream"))
 }
 
 fit_picture.kme_monitor <- function(object, type = NULL) {
   type <- check_type(type, c("evidence", "days"))
-  table <- fit_rows(object)
+  judged <- fit_rows(object)
   limit <- if (type == "evidence") log10(object$limit)
   picture <- if (type == "days") {
-    picture_sequence("Distance of each day", table$distance,
+    picture_sequence("Distance of each day", judged$distance,
                      if (object$streams) "MMD" else "sd")
   } else if (object$repeated) {
-    picture_sequence("Run for a change (dashed: alarm)", log10(table$run),
+    picture_sequence("Run for a change (dashed: alarm)", log10(judged$run),
                      "log10 of the run")
   } else {
-    picture_sequence("Evidence for a change (dashed: alarm)", table$log10,
+    picture_sequence("Evidence for a change (dashed: alarm)", judged$log10,
                      "log10 of the evidence")
   }
-  marked <- which(table$alarm)
+  marked <- which(judged$alarm)
   y <- picture$value
   picture$ylim <- range(y, limit)
   picture$layers <- c(list(across_layer(h = limit)), picture$layers,
                       list(mark_layer(marked, y[marked], NULL)))
-  picture$value <- table
-  name_days(picture, table$day)
+  picture$value <- judged
+  name_days(picture, judged$day)
 }
 
-# With names of days at the axis.
+# The picture with the names of some days at its axis.
 name_days <- function(picture, days) {
   at <- evenly(length(days), 6L)
   picture$xlab <- "day"

@@ -5,7 +5,7 @@ rows <- service_days(20)
 landmarks <- kme_landmarks(rows, 60)
 sketch <- service_sketch(rows, landmarks)
 days <- read_bins(sketch)
-points <- day_points(days, 20)
+points <- new_day_points(days, 20)
 
 test_that("days are the means of features, in units of their rows", {
   x <- as.matrix(rows)
@@ -29,7 +29,7 @@ test_that("independent rows make the identity of a day's covariance", {
   # 400 days: an entry of the covariance has the standard error 0.05, 0.07 on
   # the diagonal.
   iid <- service_sketch(service_days(400, 40, effect = 0), landmarks, 40)
-  x <- day_points(read_bins(iid), 5)$x
+  x <- new_day_points(read_bins(iid), 5)$x
   expect_lt(max(abs(tcrossprod(x) / 400 - diag(5))), 0.3)
 })
 
@@ -89,18 +89,18 @@ test_that("unequal sizes are in the formula, and equal ones leave it plain", {
   for (size in c(49, 93, 150)) {
     same <- days
     same$each$n <- rep(size, 20)
-    units <- day_units(same$total, 20)
+    units <- new_day_units(same$total, 20)
     centered <- same$means - units$center
-    expect_identical(day_points(same, 20),
+    expect_identical(new_day_points(same, 20),
                      list(x = sqrt(size) * cross(units$basis, centered),
                           noise = rep(1, 20)))
   }
   # Rows counted twice change the scale alone.
   sizes <- days
   sizes$each$n <- rep(c(100, 150, 300, 150), 5)
-  x <- day_points(sizes, 5)
+  x <- new_day_points(sizes, 5)
   sizes$each$n <- 2 * sizes$each$n
-  expect_identical(day_points(sizes, 5)$noise, x$noise)
+  expect_identical(new_day_points(sizes, 5)$noise, x$noise)
   harmonic <- 1 / mean(1 / c(100, 150, 300, 150))
   expect_equal(x$noise, harmonic / rep(c(100, 150, 300, 150), 5),
                tolerance = 1e-14)
@@ -119,19 +119,19 @@ test_that("neighbors are compared with all permutations", {
 })
 
 test_that("functionals read the columns of a day from its sketch", {
-  f <- read_functionals(landmarks)
+  f <- new_functionals(landmarks)
   # The same with all rows as landmarks of a linear kernel, exactly; it tells no
   # spread.
   linear <- kme_landmarks(rows[1:60, ], 60, kernel_linear(), method = "uniform")
   whole <- read_bins(kme_sketch(rows[1:60, ], linear, groups = rep("a", 60)))
-  g <- read_functionals(linear)
+  g <- new_functionals(linear)
   means <- in_units(g$table, functional_values(g, whole$means))
   expect_identical(g$table$label, names(rows))
   expect_equal(drop(means), unname(colMeans(rows[1:60, ])), tolerance = 1e-8)
   expect_true("sd(size)" %in% g$missing)
   # Of days: within a third of the standard error of a mean.
   got <- apply(functional_values(f, days$means), 2L, in_units,
-               table = f$table)
+               each = f$table)
   rownames(got) <- f$table$label
   day <- rep(1:20, each = 150)
   want <- vapply(rows, \(z) tapply(z, day, mean), numeric(20))
@@ -145,21 +145,21 @@ test_that("functionals read the columns of a day from its sketch", {
 test_that("levels are shares, those of a factor exactly", {
   z <- factor(rep(c("u", "v", "w"), c(20, 30, 50)))
   of_factor <- kme_landmarks(z)
-  f <- read_functionals(of_factor)
+  f <- new_functionals(of_factor)
   share <- read_bins(kme_sketch(z, of_factor, groups = rep("a", 100)))$means
   expect_equal(drop(functional_values(f, share)), c(0.2, 0.3, 0.5),
                tolerance = 1e-8)
   expect_identical(f$table$label, paste("x =", levels(z)))
   mixed <- data.frame(a = rnorm(100), z = z, one = 1)
-  f <- read_functionals(kme_landmarks(mixed, 40))
+  f <- new_functionals(kme_landmarks(mixed, 40))
   expect_true(all(c("z = u", "z = w") %in% c(f$table$label, f$missing)))
   expect_false(any(grepl("one", c(f$table$label, f$missing))))
 })
 
 test_that("the z of a difference is that of its rows", {
-  f <- read_functionals(landmarks)
+  f <- new_functionals(landmarks)
   apart <- days$means[, 1L] - days$means[, 2L]
-  parts <- lapply(1:2, \(g) read_day(sketch, sketch$groups[g]))
+  parts <- lapply(1:2, \(g) new_day(sketch, sketch$groups[g]))
   z <- functional_z(f, apart, days$means[, 2L],
                     parts[[1L]]$covariance / 150 + parts[[2L]]$covariance / 150)
   one <- rows[1:150, ]

@@ -16,7 +16,7 @@ test_that("days are judged by their rank among days", {
   expect_equal(table$p.value, table$rank / table$of)
   for (t in c(31L, 41L, 46L)) {
     days <- read_bins(both[both$groups[seq_len(t)]])
-    x <- day_points(days, 40)$x
+    x <- new_day_points(days, 40)$x
     want <- scores_R(t(x))$distances
     expect_near(table$distance[t - 30]^2, want[t], 1e-9)
     expect_equal(table$rank[t - 30], sum(want >= want[t]))
@@ -166,7 +166,7 @@ test_that("two streams are compared day by day", {
   expect_equal(moved$table$evidence[1:6], same$table$evidence[1:6])
   expect_true(all(moved$table$alarm[10:12]))
   expect_identical(summary(moved)$columns$column[1], "size")
-  parts <- lapply(list(x, y), read_day, "2026-03-04")
+  parts <- lapply(list(x, y), new_day, "2026-03-04")
   expect_equal(same$table$distance[4],
                sqrt(sum((parts[[1]]$mean - parts[[2]]$mean)^2)))
   # One by one, and one with itself.
