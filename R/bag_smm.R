@@ -719,22 +719,13 @@ choose_row <- function(table, type, median) {
 #'   that there is.
 #' @param ... Must be empty.
 #' @param id The bag of each row of `newdata`.
-#' @param decision Decision values of bags, the larger the more normal. (Those
-#'   of two classes are larger for the second level: the anomalous class must be
-#'   the first.)
-#' @param anomalous Is each of them anomalous? Logical values, or numbers 0 and
-#'   1.
-#' @return `predict()`: a factor or numbers, named by the bags. Decision values:
-#'   of two classes, of novelty and of regression a named vector; of more
-#'   classes a matrix with a column for each pair, `b/a`, positive for b. For
-#'   two classes they are positive for the second level. Those of a support
+#' @return A factor or numbers, named by the bags. Decision values of two
+#'   classes, of novelty and of regression are a named vector; those of more
+#'   classes are a matrix with a column for each pair, `b/a`, positive for b.
+#'   For two classes they are positive for the second level. Those of a support
 #'   vector regression are in standard deviations of y from its mean. A bag is
-#'   novel where f is negative. Probabilities: a matrix with a column for each
-#'   class, a row for each bag.
-#'
-#'   `smm_auc()`: the area under the ROC curve, one number: the share of pairs
-#'   of an anomalous and a normal bag in which the anomalous one has the smaller
-#'   decision value, ties counted as one half.
+#'   novel where f is negative. Probabilities are a matrix with a row for each
+#'   bag and a column for each class.
 #' @references
 #' Lin, H.-T., Lin, C.-J. and Weng, R. C. (2007). A note on Platt's
 #' probabilistic outputs for support vector machines. *Machine Learning* 68(3),
@@ -766,7 +757,6 @@ choose_row <- function(table, type, median) {
 #' new <- c(normal[21:30], replicate(10, group(51:150), simplify = FALSE))
 #' names(new) <- paste0(rep(c("plain", "mixed"), each = 10), 1:10)
 #' predict(fit, new)
-#' smm_auc(predict(fit, new, "decision"), rep(c(FALSE, TRUE), each = 10))
 #' @export
 predict.bag_smm <- function(object, newdata = NULL, type = NULL, ...,
                             id = NULL) {
@@ -829,22 +819,6 @@ left_out_probability <- function(object) {
   })
 }
 
-#' @rdname predict.bag_smm
-#' @export
-smm_auc <- function(decision, anomalous) {
-  check_given(decision)
-  check_given(anomalous)
-  if (!is.numeric(decision) || length(anomalous) != length(decision) ||
-        !is.atomic(anomalous) || !setequal(anomalous, 0:1)) {
-    stop_input("'decision' must be numbers, and 'anomalous' TRUE or FALSE for ",
-               "each, some of both, not ", describe(decision), " and ",
-               describe(anomalous))
-  }
-  check_finite(decision, "decision")
-  ranks <- rank(-decision)[anomalous == 1]
-  strange <- length(ranks)
-  (mean(ranks) - (strange + 1) / 2) / (length(decision) - strange)
-}
 
 # --- Verbs -------------------------------------------------------------------
 

@@ -230,6 +230,15 @@ telescope <- function(folder) {
   })
 }
 
+# The area under the ROC curve: the share of pairs of a strange and a normal
+# group in which the strange one has the smaller decision value, ties counted as
+# one half.
+area_under_curve <- function(decision, strange) {
+  ranks <- rank(-decision)[strange]
+  count <- length(ranks)
+  (mean(ranks) - (count + 1) / 2) / (length(decision) - count)
+}
+
 # The AUC of each way and level under each protocol: at the median distances; s,
 # that of the groups, or a quarter of it; all by smm()'s rule.
 auc_once <- function(design, counts) {
@@ -238,7 +247,7 @@ auc_once <- function(design, counts) {
   new <- c(drawn$normal, drawn$strange)
   strange <- rep(c(FALSE, TRUE), lengths(drawn[c("normal", "strange")]))
   auc <- function(fit, new) {
-    smm_auc(predict(fit, new, type = "decision"), strange)
+    area_under_curve(predict(fit, new, type = "decision"), strange)
   }
   rows <- lapply(names(ways), function(way) {
     plain <- with_way(bag_gram, way, drawn$train, scale = design$scale)

@@ -156,7 +156,7 @@ novelties <- function(usual, odd) {
   fit <- smm(draw(40, usual))
   decision <- predict(fit, c(draw(60, usual), draw(60, odd)), "decision")
   strange <- rep(c(FALSE, TRUE), each = 60)
-  c(auc = smm_auc(decision, strange), refused = mean(decision[1:60] < 0))
+  c(auc = auc_R(decision, strange), refused = mean(decision[1:60] < 0))
 }
 
 test_that("novelty ranks well by default, and refuses about a share nu", {

@@ -84,15 +84,6 @@ test_that("bad new bags and types of answers are refused", {
   ))))
 })
 
-test_that("bad decision values are refused", {
-  odd <- c(TRUE, FALSE)
-  expect_snapshot(writeLines(refusals(expression(
-    smm_auc("a", TRUE), smm_auc(matrix(1:4, 2), odd), smm_auc(1:2, c(1, 2)),
-    smm_auc(1:3, odd), smm_auc(c(1, NA), odd), smm_auc(1:2, c(TRUE, TRUE)),
-    smm_auc(1:2, c(FALSE, FALSE))
-  ))))
-})
-
 test_that("changes that make no sense are refused", {
   skip_if_not_installed("kernlab")
   fit <- smm(bags, y, cost = 1, bandwidth = "median")

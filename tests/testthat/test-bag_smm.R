@@ -205,20 +205,6 @@ test_that("two bags are alike to a machine of novelty", {
   expect_identical(levels(fitted(fit)), c("normal", "novel"))
 })
 
-# --- Area under the curve ----------------------------------------------------
-
-test_that("the AUC is the share of pairs, ties one half", {
-  set.seed(34)
-  for (ties in c(TRUE, FALSE)) {
-    decision <- rnorm(25)
-    if (ties) decision <- round(decision)
-    odd <- seq_len(25) %in% sample(25, 9)
-    expect_near(smm_auc(decision, odd), auc_R(decision, odd), 1e-14)
-    expect_identical(smm_auc(matrix(decision), as.numeric(odd)),
-                     smm_auc(decision, odd))
-  }
-})
-
 # --- What comes in -----------------------------------------------------------
 
 test_that("y goes with its bags by name, and in the order of the rows", {

@@ -348,8 +348,6 @@ test_that("every door says in our words what it must be given", {
   }
   expect_error(kme_inner(kme(x, rbf)), "'b' must be given",
                class = "kernmean_error_input")
-  expect_error(smm_auc(1:2), "'anomalous' must be given",
-               class = "kernmean_error_input")
 })
 
 test_that("constructors name the way out", {

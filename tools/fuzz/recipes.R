@@ -257,7 +257,6 @@ args <- list(
   smm.folds = either(2, 3, rep_len(1:2, .(bag_count(s)))),
   smm.formula.id = \(s) as_it_is(one(id, rep_len(1:3, .(pooled(s))),
                                      .(a_column(s, "factors")))),
-  smm_auc.anomalous = \(s) call("rep_len", quote(c(TRUE, FALSE)), s$n),
   as_weights.type = either("projection", "taylor"),
   kme_risk.fit = \(s) from_pool("kme"),
   est_stack.folds = either(NULL, 3, Inf),

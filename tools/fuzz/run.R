@@ -341,7 +341,7 @@ na_calls <- c(
 # Of these no value may be infinite either.
 finite <- paste0("^(predict|fitted|residuals|coef|kernel_matrix|",
                  "kme_(inner|distance|risk)|preimage|reconstruction_error|",
-                 "smm_auc|gram|as_weights)([.]|$)")
+                 "gram|as_weights)([.]|$)")
 
 flaw <- function(value, entry, arguments) {
   # print() returns what it was given.
