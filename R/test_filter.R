@@ -163,16 +163,7 @@ distinct_positive$as <- \(x) unique(as.double(x))
 # Covariances whitened by that of the first sample, and of the second.
 one_sided <- paste("one-sided", c("x", "y"))
 
-# Beside orders 0, 1 and 2: what is computed, for which order, and at which of
-# the ratios.
-further_statistics <- data.frame(
-  name = c("profile", "profile (standardized)", "within sums",
-           "within sums of squares", "two moments", "leverages", one_sided),
-  order = rep(c("profile", "gpk", "moments", "one-sided"), c(2L, 1L, 3L, 2L)),
-  at = c("largest", "smallest", "none", "none", "none", "smallest", "all",
-         "all")
-)
-all_orders <- c(0:2, unique(further_statistics$order), "fused")
+all_orders <- c(0:2, "profile", "gpk", "moments", "one-sided", "fused")
 
 some_orders <- new_kind(paste0(
   "some of 0, 1, 2, ", paste0("\"", all_orders[-(1:3)], "\"", collapse = ", ")
@@ -251,50 +242,6 @@ filter_label <- function(filter) {
            iterated = "iterated Tikhonov filter",
            showalter = "Showalter filter", cutoff = "cutoff filter"),
     if (count > 1L) paste(count, "bandwidths"))
-}
-
-# The statistics: a row for each, in the order in which they are computed. Of
-# factors in a matrix each row is a set, a factor for each variable.
-list_statistics <- function(filter) {
-  further <- further_statistics[further_statistics$order %in% filter$order, ]
-  of <- \(order, ratio) expand.grid(ratio = ratio, order = order,
-                                    stringsAsFactors = FALSE)
-  at <- \(which, ratio) of(further$name[further$at == which], ratio)
-  each <- rbind(
-    of(filter$order[filter$order == 0L], NA_real_),
-    of(filter$order[filter$order %in% 1:2], filter$ratio),
-    if (nrow(further)) rbind(
-      at("all", filter$ratio), at("largest", max(filter$ratio)),
-      at("smallest", min(filter$ratio)), at("none", NA_real_)
-    )
-  )
-  sets <- rep(seq_len(NROW(filter$factors)), each = nrow(each))
-  table <- data.frame(each[rep_len(seq_len(nrow(each)), length(sets)), 2:1],
-                      set = sets, row.names = NULL)
-  cbind(table, if (is.matrix(filter$factors)) {
-    take_rows(filter$factors, sets)
-  } else {
-    list(factor = filter$factors[sets])
-  })
-}
-
-factor_columns <- \(table) table[startsWith(names(table), "factor")]
-
-# "order 1, ratio 0.01, bandwidth x 2"; `plain`: what order 0 is called.
-statistic_words <- function(table, plain) {
-  words <- paste0(
-    ifelse(table$order %in% 0:2, "order ", ""), table$order,
-    ifelse(is.na(table$ratio), "", paste0(", ratio ",
-                                          format_number(table$ratio, 3L)))
-  )
-  words[table$order == 0L] <- plain
-  factors <- factor_columns(table)
-  if (nrow(unique(factors)) <= 1L) {
-    return(words)
-  }
-  factors <- lapply(unname(factors), format_number, 3L)
-  paste0(words, if (length(factors) > 1L) ", bandwidths" else ", bandwidth",
-         " x ", do.call(paste, c(factors, sep = " and ")))
 }
 
 # The sample with a multiple of its bandwidth.
@@ -434,7 +381,8 @@ inverse_least <- 1e-6
 # Where inverses will do, in half the time of an eigendecomposition: M = n (I -
 # A) for Tikhonov's filter and n (I - A^2) for its iteration, A = n tau (K^c + n
 # tau I)^{-1}. centered: as of checked_centered(), where it is known.
-filter_matrices <- function(sample, filter, centered = NULL) {
+filter_matrices <- function(sample, filter,
+                            centered = checked_centered(sample)) {
   n <- sample$n
   least <- min(filter$ratio)
   inverse <- n <= filter_most_points && least >= inverse_least &&
@@ -446,7 +394,6 @@ filter_matrices <- function(sample, filter, centered = NULL) {
       tcross(filter_root(spectrum, ratio, filter$name))
     }))
   }
-  centered <- centered %||% checked_centered(sample)
   k <- centered$k
   if (centered$top == 0) {
     return(list(left = 0, at = \(ratio) k))
@@ -492,38 +439,6 @@ largest_value <- function(k) {
   max(0, if (is.null(pairs)) spectrum_values(k)[1L] else unit * pairs$values)
 }
 
-# --- One p-value -------------------------------------------------------------
-
-# What a permutation test makes of several statistics. values: labelings x
-# statistics, the observed labeling first; scale: the size of the terms of each,
-# see permutation_p(); complete: is the observed labeling among the others?
-# weight: of each z.
-# list(values: the largest standardized statistic of each labeling, z: those of
-# the observed one, band: their 5% and 95% quantiles over the others, p: that of
-# each statistic alone, maximum: which of them; scale: of the values, by the
-# rounding of that one).
-aggregate_statistics <- function(values, scale, complete, weight = 1) {
-  p <- vapply(seq_len(ncol(values)), \(a) {
-    permutation_p(values[1L, a], values[-1L, a], scale[a], complete)
-  }, 1)
-  used <- if (complete) take_rows(values, -1L) else values
-  mean <- colMeans(used)
-  sd <- sqrt(colSums((used - rep(mean, each = nrow(used)))^2) /
-               max(1, nrow(used) - 1))
-  still <- !(sd > 1e-10 * (abs(mean) + scale))
-  z <- (values - rep(mean, each = nrow(values))) /
-    rep(ifelse(still, 1, sd) / weight, each = nrow(values))
-  z[, still] <- 0
-  top <- row_max(z)
-  # The first of those that are equal to rounding.
-  maximum <- which(z[1L, ] >= top[1L] - tie_slack * (1 + abs(top[1L])))[1L]
-  # Rounding of the statistic, which a small deviation makes large.
-  slack <- if (still[maximum]) 0 else 1e-2 * scale[maximum] / sd[maximum]
-  band <- apply(take_rows(z, -1L), 2L, quantile, c(0.05, 0.95))
-  list(values = top, z = z[1L, ], band = band, p = p, maximum = maximum,
-       scale = 1 + slack)
-}
-
 # The plain statistic alone, as one of several.
 plain_filter <- list(name = "none", order = 0L, factors = 1)
 
@@ -532,83 +447,6 @@ takes_views <- function(options) {
   !options$alone && options$null == "permutation" &&
     is_average(options$estimator) && is.null(options$bandwidths) &&
     0L %in% (options$filter %||% plain_filter)$order
-}
-
-# Of the z of means beside those of all that a shift leaves as it is.
-weight_of_means <- 1.3
-# The statistic of lines has this weight beside those of any dependence.
-weight_of_lines <- 1.5
-linear_view <- "linear HSIC"
-
-# The statistics that a filter asks for, as observed and drawn.
-# source_of(factor) has what a multiple of the bandwidth needs, or one for each
-# variable, list(plain, at, left: see filter_spectrum()): plain(order) is the
-# source of order 0, at(ratio) a function that gives those of the other orders.
-# draw() makes list(values: labelings, scale: see permutation_p()) of a source;
-# height: the factor of order 0, which is called `plain`; bandwidth: that of
-# factor 1, or NULL; views:
-# sources of the plain statistic of other samples of the same points, with their
-# bandwidths, by what these are called.
-# list(values: of the one statistic, or the largest standardized one of each
-# labeling, scale, several, table: a row for each, left, spectra: where they are
-# used, of the factor of the largest).
-filter_statistics <- function(options, scheme, plain, height, bandwidth,
-                              source_of, draw, views = NULL) {
-  table <- list_statistics(options$filter)
-  check_memory(scheme$B + 1, nrow(table), "take fewer draws", copies = 4,
-               what = "a table of the statistics of all draws,")
-  bar <- progress_bar(options$progress)
-  on.exit(bar$close())
-  values <- matrix(0, scheme$B + 1, nrow(table))
-  scale <- numeric(nrow(table))
-  left <- 0
-  spectra <- list()
-  factors <- as.matrix(options$filter$factors)
-  for (set in seq_len(nrow(factors))) {
-    sources <- source_of(factors[set, ])
-    left <- max(left, sources$left)
-    spectra[set] <- list(sources$spectra)
-    for (ratio in unique(table$ratio)) {
-      # Else the matrix of the last ratio stays in memory.
-      at <- NULL
-      at <- if (is.na(ratio)) sources$plain else sources$at(ratio)
-      times <- if (is.na(ratio)) height else 1
-      for (a in which(table$set == set & table$ratio %in% ratio)) {
-        drawn <- draw(at(table$order[a]))
-        values[, a] <- times * drawn$values
-        scale[a] <- times * drawn$scale
-        bar$at(a / nrow(table))
-      }
-    }
-  }
-  words <- c(statistic_words(table, plain), names(views))
-  bandwidths <- c(factor_columns(table)[[1L]] * one_number(bandwidth),
-                  vapply(unname(views), \(of) one_number(of$bandwidth), 1))
-  alone <- replace(table[1L, ], -(1:2), 1)
-  alone[c("order", "ratio")] <- list(0L, NA)
-  for (view in views) {
-    drawn <- draw(view)
-    values <- cbind(values, height * drawn$values)
-    scale <- c(scale, height * drawn$scale)
-    table <- rbind(table, alone)
-  }
-  mixed <- any(further_statistics$order[1:6] %in% options$filter$order)
-  weight <- ifelse(mixed & table$order %in% 0:1, weight_of_means, 1)
-  weight[words == linear_view] <- weight_of_lines
-  joint <- aggregate_statistics(values, scale, scheme$complete, weight)
-  set <- table$set[joint$maximum]
-  table <- data.frame(
-    statistic = words, table[c("order", "ratio")],
-    bandwidth = bandwidths, factor_columns(table),
-    value = values[1L, ], z = joint$z, z.05 = joint$band[1L, ],
-    z.95 = joint$band[2L, ], p.value = joint$p,
-    maximum = seq_along(joint$z) == joint$maximum
-  )
-  one <- nrow(table) == 1L
-  list(values = if (one) values[, 1L] else joint$values,
-       scale = if (one) scale else joint$scale, several = !one, table = table,
-       left = if (left > 0) left,
-       spectra = spectra[[set]])
 }
 
 # times (K + shift I)^{-1} + plus I, of which the lower half of K is read; NULL

@@ -326,11 +326,11 @@ new_gof <- function(observed, draws, law, asked, label) {
   n <- sample$n
   bandwidth <- named_bandwidth(sample$kernel)
   free <- law$kind == "normal"
-  null <- permutation_null(c(observed$value, draws), observed$scale,
-                           list(B = length(draws), complete = FALSE))
+  statistic <- new_statistic(if (free) "BHEP" else "MMD^2",
+                             c(observed$value, draws), observed$scale)
+  null <- drawn_null(statistic, list(B = length(draws), complete = FALSE))
   test <- new_test(
-    "mmd_gof", asked, null,
-    statistic = stats::setNames(observed$value, if (free) "BHEP" else "MMD^2"),
+    "mmd_gof", asked, statistic, null,
     parameter = c(n = n, d = ncol(sample$x), B = length(draws), bandwidth),
     estimate = c(MMD = sqrt(max(0, observed$value) / observed$height),
                  bandwidth),

@@ -309,7 +309,7 @@ test_dependence.test_variables <- function(data, asked) {
   }
   scheme <- check_permutations(options, units)
   new_hsic_test(variables, options, scheme,
-                hsic_statistics(variables, options, scheme), stored(asked),
+                find_dependence(variables, options, scheme), stored(asked),
                 data)
 }
 
@@ -348,49 +348,43 @@ settle_joint <- function(options, variables, asked) {
 
 # --- The object ------------------------------------------------------------
 
-# data: as of test_variables(), of which the label is kept.
-new_hsic_test <- function(variables, options, scheme, statistics, arguments,
+# dependence: see new_dependence(); data: as of test_variables(), of which the
+# label is kept.
+new_hsic_test <- function(variables, options, scheme, dependence, arguments,
                           data) {
   several <- length(variables) > 2L
-  law <- statistics$law
+  null <- dependence$null
   kernels <- lapply(variables, \(variable) {
     if (!is_factor_variable(variable)) variable$sample$kernel
   })
-  fused <- isTRUE(options$fused)
-  only <- fused && !length(options$filter$order)
-  name <- if (several) "dHSIC" else if (is.null(options$bandwidths) && !only)
-    "HSIC" else "fused HSIC"
   estimator <- options$estimator
   data["data"] <- NULL
   new_test(
-    "hsic_test", options, law, statistics$height,
-    statistic = stats::setNames(statistics$height * statistics$observed,
-                                statistic_name(statistics$table, name)),
+    "hsic_test", options, dependence$statistic, null,
     parameter = c(
-      law$gamma %||% c(
+      null$gamma %||% c(
         n = variables[[1L]]$sample$n,
         clusters = if (!is.null(scheme$clusters)) length(scheme$sizes),
         blocks = if (!is.null(scheme$given)) max(scheme$given),
         B = scheme$B
       ), single_bandwidths(kernels)
     ),
-    estimate = if (!several) c("normalized HSIC" = statistics$share),
+    estimate = if (!several) c("normalized HSIC" = dependence$share),
     alternative = "the variables are dependent",
     method = test_title(
       if (several) "joint independence" else "independence",
-      c(name, filter_label(options$filter), if (fused && !only) "fused",
+      c(hsic_name(options), filter_label(options$filter),
+        if (isTRUE(options$fused) && length(options$filter$order)) "fused",
         if (options$operator) operator_label(estimator) else estimator$label,
         if (!several) options$statistic),
       options, scheme
     ),
     data.name = paste(data$label, collapse = " and "),
-    lambda = statistics$estimator$lambda,
-    alpha = statistics$alpha, noise = statistics$noise,
-    smoothing = statistics$smoothing,
-    candidates = statistics$candidates, kernel = kernels, variables = variables,
-    ranks = statistics$ranks, arguments = arguments,
-    statistics = statistics$table,
-    left = statistics$left, origin = data
+    lambda = dependence$estimator$lambda,
+    alpha = dependence$alpha, noise = dependence$noise,
+    smoothing = dependence$smoothing, candidates = dependence$candidates,
+    kernel = kernels, variables = variables, ranks = dependence$ranks,
+    arguments = arguments, origin = data
   )
 }
 

@@ -2,11 +2,17 @@
 # the forms sum_ij k_ij l_p(i)p(j) of many permutations p at once, what the
 # estimators make of them, and spectral filters of each variable.
 
-# list(observed, law: list(p, draws, gamma), height: the factor of statistic and
-# draws; and where there are any: share: HSIC_xy/sqrt(HSIC_xx HSIC_yy), noise
-# and smoothing, by variable, the estimator as settled, its candidates, alpha,
-# ranks; of a filter several, table, left).
-hsic_statistics <- function(variables, options, scheme) {
+# What a test of independence finds, "a dependence": the statistic, its null
+# distribution, HSIC_xy/sqrt(HSIC_xx HSIC_yy) as `share`, and what the estimator
+# chose, of operators (estimator, alpha, candidates) or variables (noise,
+# smoothing).
+new_dependence <- function(statistic, null, share = NULL, estimator = NULL,
+                           alpha = NULL, candidates = NULL) {
+  list(statistic = statistic, null = null, share = share,
+       estimator = estimator, alpha = alpha, candidates = candidates)
+}
+
+find_dependence <- function(variables, options, scheme) {
   settled <- settle_variables(variables, options)
   settled$samples <- lapply(settled$samples, given_blocks, scheme$given)
   variables <- lapply(variables, \(variable) {
@@ -19,23 +25,32 @@ hsic_statistics <- function(variables, options, scheme) {
   } else {
     fuse_source(variables, scheme)
   }
-  statistics <- if (!is.null(options$filter)) {
-    filter_draws(variables, settled, source, options, scheme)
+  found <- if (!is.null(options$filter)) {
+    joint_dependence(variables, settled, source, options, scheme)
   } else if (options$null == "gamma") {
-    hsic_gamma(source)
+    gamma_dependence(source)
   } else if (is.null(source$shares) && options$operator) {
-    operator_draws(source, options, scheme)
+    fitted_dependence(source, options, scheme)
   } else {
-    form_draws(source, options, scheme)
+    form_dependence(source, options, scheme, settled$height)
   }
-  # What an operator chose goes before what was settled.
-  c(statistics, settled[c("estimator", "height", "noise", "smoothing")],
-    source[c("share", "ranks")])
+  found$estimator <- found$estimator %||% settled$estimator
+  found$share <- source$share
+  c(found, settled[c("noise", "smoothing")], source["ranks"])
+}
+
+# What the statistic of a test of independence is called.
+hsic_name <- function(options) {
+  if (isTRUE(options$several)) {
+    return("dHSIC")
+  }
+  only_fused <- isTRUE(options$fused) && !length(options$filter$order)
+  if (is.null(options$bandwidths) && !only_fused) "HSIC" else "fused HSIC"
 }
 
 # Averages settle on each variable by itself: list(samples, with another kernel
 # in place of theirs, estimator, height, noise, smoothing). What shrinks an
-# operator chooses later, see operator_draws().
+# operator chooses later, see fitted_dependence().
 settle_variables <- function(variables, options) {
   samples <- lapply(variables, `[[`, "sample")
   if (options$operator) {
@@ -358,21 +373,21 @@ form_values <- function(source, options, scheme,
   values
 }
 
-# list(observed, law, alpha)
-form_draws <- function(source, options, scheme) {
+form_dependence <- function(source, options, scheme, height) {
   values <- form_values(source, options, scheme)
   check_varies(values, scheme)
-  list(observed = values[1L],
-       law = permutation_null(values, source$scale, scheme),
-       alpha = if (!is.null(source$shares)) {
-         operator_shares(source, matrix(seq_len(source$n)))
-       })
+  size <- if (!is.null(source$scale)) height * source$scale
+  statistic <- new_statistic(hsic_name(options), height * values, size)
+  new_dependence(statistic, drawn_null(statistic, scheme),
+                 alpha = if (!is.null(source$shares)) {
+                   operator_shares(source, matrix(seq_len(source$n)))
+                 })
 }
 
 # Any estimator: beta'M beta with the weights that it gives for each M. What it
 # chooses once is chosen between x paired with itself and y paired with itself:
 # no pairing is looked at.
-operator_draws <- function(source, options, scheme) {
+fitted_dependence <- function(source, options, scheme) {
   settle <- \(part, where) {
     est_settle(options$estimator, gram_sample(new_gram(part$m^2)),
                where)$estimator
@@ -390,15 +405,16 @@ operator_draws <- function(source, options, scheme) {
   values <- refitted_draws(statistic, scheme, estimator, source$n^3 / 3,
                            options$progress)
   check_values(values[1L])
-  list(observed = values[1L],
-       law = permutation_null(values, source$scale, scheme),
-       estimator = estimator, candidates = stack_shares_table(estimator))
+  statistic <- new_statistic("HSIC", values, source$scale)
+  new_dependence(statistic, drawn_null(statistic, scheme),
+                 estimator = estimator,
+                 candidates = stack_shares_table(estimator))
 }
 
 # Gretton et al. (2007): mean (varrho_x - |mu_x|^2)(varrho_y - |mu_y|^2)/n with
 # |mu|^2 without the pairs of a point with itself, so that varrho - |mu|^2 is
 # the trace of the centered matrix over n - 1; variance by their section 4.
-hsic_gamma <- function(source) {
+gamma_dependence <- function(source) {
   n <- source$n
   observed <- pair_forms(source, matrix(seq_len(n))) / n^2
   check_values(observed)
@@ -410,70 +426,93 @@ hsic_gamma <- function(source) {
   squares <- sum(((a$m / a$norm) * (b$m / b$norm))^2) -
     sum(((a$diagonal / a$norm) * (b$diagonal / b$norm))^2)
   variance <- 2 * (n - 4) * (n - 5) / prod(n - 0:3) * squares / (n * (n - 1))
-  law <- gamma_null(observed, mean, if (unit == 0) 0 else variance, unit)
-  list(observed = observed, law = law)
+  null <- gamma_null(observed, mean, if (unit == 0) 0 else variance, unit)
+  new_dependence(new_statistic("HSIC", observed, source$scale), null)
 }
 
 # --- Filters -----------------------------------------------------------------
 
-# HSIC of the matrices M of test_filter.R, each of its own variable, which no
-# permutation changes, see filter_statistics(). plain: the source without a
-# filter.
-filter_draws <- function(variables, settled, plain, options, scheme) {
+# The joint test: HSIC and the HSIC of M of each variable, which no permutation
+# changes, for each factor; the fused HSIC, and that of other views. plain: the
+# source without a filter. A statistic is added here.
+joint_dependence <- function(variables, settled, plain, options, scheme) {
   filter <- options$filter
-  if (length(variables) == 2L) {
-    options$filter$factors <- crossed_factors(variables, filter$factors)
-  }
-  matrices <- Map(\(variable, sample) remembered(\(factor) {
-    if (factor != 1) sample <- vary_bandwidth(variable, factor)$sample
-    found <- filter_matrices(filterable_sample(sample), filter)
-    # Once for all pairs of factors.
-    if (length(filter$factors) > 1L) found$at <- remembered(found$at)
-    found
-  }), variables, settled$samples)
-  # Drawn once, for all statistics.
-  drawn <- scheme
+  factors <- filter$factors
+  if (length(variables) == 2L) factors <- crossed_factors(variables, factors)
+  filtered_at <- filtered_variables(variables, settled$samples, filter)
+  # All statistics have the same permutations.
   if (is.null(scheme$matrix)) {
     check_memory(plain$n, scheme$B / 2 * plain$moved, "use fewer permutations",
                  what = "the permutations")
-    drawn$matrix <- draw_permutations(scheme$sizes, scheme$B * plain$moved,
-                                      scheme$blocks)
+    drawn <- draw_permutations(scheme$sizes, scheme$B * plain$moved,
+                               scheme$blocks)
   }
-  joint <- filter_statistics(
-    options, scheme, if (length(variables) > 2L) "dHSIC" else "HSIC",
-    settled$height, NULL,
-    source_of = \(factors) {
-      factors <- rep_len(factors, length(variables))
-      filtered <- if (any(filter$order > 0L)) Map(\(of, factor) of(factor),
-                                                  matrices, factors)
-      list(
-        left = max(0, vapply(filtered, `[[`, 1, "left")),
-        plain = \(order) if (all(factors == 1)) plain else new_source(
-          Map(\(variable, factor, sample) {
-            if (factor == 1) sample else vary_bandwidth(variable, factor)$sample
-          }, variables, factors, settled$samples), options, scheme
-        ),
-        at = \(ratio) \(order) {
-          filtered_source(lapply(filtered, \(one) one$at(ratio)), scheme)
-        }
-      )
-    },
-    draw = \(source) {
-      list(values = form_values(source, options, drawn, FALSE),
-           scale = source$scale)
-    },
-    views = c(
-      if (options$fused) list("fused HSIC" = fuse_source(
-        spread_bandwidths(variables, "fuse", scheme), scheme
-      )),
-      lapply(options$views, new_source, options, list(B = scheme$B))
+  form_statistic_of <- \(name, source, height = 1, ...) {
+    if (is.null(scheme$matrix)) scheme$matrix <- drawn
+    new_statistic(name, height * form_values(source, options, scheme, FALSE),
+                  height * source$scale, ...)
+  }
+  statistics <- across_factors(factors, \(factor) {
+    factor <- rep_len(factor, length(variables))
+    c(
+      if (0L %in% filter$order) {
+        source <- if (all(factor == 1)) plain else
+          new_source(vary_samples(variables, settled$samples, factor), options,
+                     scheme)
+        list(form_statistic_of(hsic_name(options), source, settled$height))
+      },
+      if (1L %in% filter$order) {
+        filtered <- filtered_at(factor)
+        in_chunks(length(filter$ratio), 1L, options$progress, \(start, count) {
+          ratio <- filter$ratio[start + 1L]
+          m <- lapply(filtered, \(one) one$at(ratio))
+          form_statistic_of(
+            with_ratio("order 1", ratio), filtered_source(m, scheme),
+            order = 1L, ratio = ratio,
+            left = max(vapply(filtered, `[[`, 1, "left"))
+          )
+        })
+      }
     )
+  })
+  none <- replace(as.matrix(factors)[1L, , drop = TRUE], TRUE, 1)
+  views <- c(
+    if (options$fused) list("fused HSIC" = fuse_source(
+      spread_bandwidths(variables, "fuse", scheme), scheme
+    )),
+    lapply(options$views, new_source, options, list(B = scheme$B))
   )
-  values <- joint$values
-  check_varies(values, scheme)
-  c(list(observed = values[1L], height = 1,
-         law = permutation_null(values, joint$scale, scheme)),
-    joint[c("several", "table", "left")])
+  statistics <- c(statistics, unname(Map(\(source, name) {
+    form_statistic_of(name, source, settled$height, factor = none,
+                      weight = if (name == linear_view) weight_of_lines else 1)
+  }, views, names(views))))
+  statistic <- aggregate_statistics(statistics, scheme$complete)
+  check_varies(statistic$values, scheme)
+  new_dependence(statistic, drawn_null(statistic, scheme))
+}
+
+# The statistic of lines has this weight beside those of any dependence.
+weight_of_lines <- 1.5
+linear_view <- "linear HSIC"
+
+# The samples of the variables with multiples of their bandwidths; a factor of 1
+# leaves what the estimator settled on.
+vary_samples <- function(variables, samples, factor) {
+  Map(\(variable, sample, factor) {
+    if (factor == 1) sample else vary_bandwidth(variable, factor)$sample
+  }, variables, samples, factor)
+}
+
+# A function of the factors of all variables: for each of them what
+# filter_matrices() returns, computed once for all pairs of factors.
+filtered_variables <- function(variables, samples, filter) {
+  each <- Map(\(variable, sample) remembered(\(factor) {
+    sample <- vary_samples(list(variable), list(sample), factor)[[1L]]
+    found <- filter_matrices(filterable_sample(sample), filter)
+    if (length(filter$factors) > 1L) found$at <- remembered(found$at)
+    found
+  }), variables, samples)
+  \(factor) Map(\(filtered_of, factor) filtered_of(factor), each, factor)
 }
 
 # Of the matrices M. Of more than two variables 1 + M / mean(diag M) is in place

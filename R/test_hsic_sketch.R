@@ -47,7 +47,7 @@ test_dependence.test_cross <- function(data, asked) {
   }
   scheme <- check_permutations(options, list(sizes = rows))
   test <- new_hsic_test(variables, options, scheme,
-                        cross_statistics(data$sketch, variables, scheme),
+                        cross_dependence(data$sketch, variables, scheme),
                         stored(asked), data)
   test$data.name <- paste0(paste(names(variables), collapse = " and "), " of ",
                            data$label)
@@ -88,8 +88,8 @@ cross_draws <- function(samples, B) {
   draws + sum(small) - root
 }
 
-# What hsic_statistics() finds.
-cross_statistics <- function(sketch, variables, scheme) {
+# The dependence of projected features.
+cross_dependence <- function(sketch, variables, scheme) {
   samples <- lapply(variables, `[[`, "sample")
   draws <- cross_draws(samples, scheme$B) / samples[[1L]]$size
   means <- lapply(samples, \(part) part$moments$mean)
@@ -98,11 +98,9 @@ cross_statistics <- function(sketch, variables, scheme) {
   observed <- if (any(draws > 0)) sum(centered^2) else 0
   norms <- vapply(samples, \(part) norm(centered_covariance(part), "F"), 1)
   size <- prod(vapply(samples, \(part) part$moments$trace, 1))
-  list(
-    observed = observed, height = 1,
-    law = permutation_null(c(observed, draws), 1e-4 * size, scheme),
-    share = share_of(observed, if (observed > 0) prod(norms) else 0)
-  )
+  statistic <- new_statistic("HSIC", c(observed, draws), 1e-4 * size)
+  new_dependence(statistic, drawn_null(statistic, scheme),
+                 share_of(observed, if (observed > 0) prod(norms) else 0))
 }
 
 change_variables.test_cross <- function(origin, test, changes, data, label) {

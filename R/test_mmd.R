@@ -305,8 +305,11 @@ test_pooled.pooled_samples <- function(pooled, asked) {
   scheme <- check_permutations(options, units, samples$order)
   scheme$bins <- count_bins(options, samples$sizes)
   samples$views <- sample_views(samples, view_names(samples, options))
+  if (!is.null(scheme$bins)) {
+    scheme$of <- bin_words(min(samples$sizes) %/% scheme$bins)
+  }
   new_mmd_test(samples, options, scheme,
-               mmd_statistics(samples, options, scheme), stored(asked))
+               compare_samples(samples, options, scheme), stored(asked))
 }
 
 # --- The samples -------------------------------------------------------------
@@ -544,13 +547,8 @@ count_bins <- function(options, sizes) {
 
 # --- The statistics ----------------------------------------------------------
 
-# list(values: the statistic as observed, then of the draws; scale: the size of
-# its terms, see permutation_p(); pairs: of several samples MMD^2 of each pair;
-# share: of the total that lies between the samples; height: the factor of
-# statistics and pairs; settled: the estimator's choices; and where the
-# statistic is made of sums, source, sums and alpha; of filters see
-# filtered_statistics()).
-mmd_statistics <- function(samples, options, scheme) {
+# The comparison of samples, see new_comparison().
+compare_samples <- function(samples, options, scheme) {
   sample <- walkable_sample(samples$sample)
   average <- is_average(options$estimator)
   if (average) {
@@ -565,48 +563,40 @@ mmd_statistics <- function(samples, options, scheme) {
                         "the pooled sample")
   blocks <- samples$origin$blocks
   samples$sample <- given_blocks(settled_sample(sample, settled), blocks)
-  # Of a filter only the plain statistic has a height, and it is in its values.
-  height <- settled$height
-  statistics <- if (length(c(options$filter, samples$views))) {
-    height <- 1
-    filtered_statistics(samples, options, scheme, settled$height)
+  compare <- if (length(c(options$filter, samples$views))) {
+    compare_jointly
   } else if (has_sums(settled$estimator)) {
-    sums_statistics(samples, options, scheme, settled$estimator)
+    compare_sums
   } else {
-    mean_statistics(samples, options, scheme, settled$estimator)
+    compare_fits
   }
-  # Its sums that are not centered lose it where the points are far from 0.
+  comparison <- compare(samples, options, scheme, settled)
+  # Sums that are not centered lose the share where points are far from 0.
   if (!average && kernel_has(sample$kernel, "linear form") &&
         knows_points(sample)) {
     samples$sample <- given_blocks(center_linear(without_gram(sample)), blocks)
-    source <- mmd_source(samples, plain_units(samples))
-    statistics$share <- plain_summary(source)$share
+    source <- label_source(samples, plain_layout(samples))
+    comparison$share <- compare_plain(source)$share
   }
-  c(statistics, list(height = height, settled = settled))
+  comparison$settled <- settled
+  comparison
 }
 
 # --- The object --------------------------------------------------------------
 
-new_mmd_test <- function(samples, options, scheme, statistics, arguments,
-                         law = mmd_null(samples, options, scheme, statistics)) {
+new_mmd_test <- function(samples, options, scheme, comparison, arguments,
+                         null = mmd_null(samples, options, scheme,
+                                         comparison)) {
   labels <- levels(samples$groups)
   sizes <- stats::setNames(samples$sizes, labels)
-  height <- statistics$height
   several <- length(sizes) > 2L
-  fused <- !is.null(samples$bandwidths)
   bandwidth <- named_bandwidth(samples$sample$kernel)
-  bin <- statistics$source$bin
-  if (!is.null(bin)) scheme$of <- paste("of bins of", count_of(bin, "point"))
-  chosen <- statistics$settled$chosen
+  settled <- comparison$settled
+  chosen <- settled$chosen
   new_test(
-    "mmd_test", options, law, height,
-    statistic = stats::setNames(
-      height * statistics$values[1L], statistic_name(statistics$table, paste0(
-        if (fused) "fused " else if (several) "sum of ", "MMD^2"
-      ))
-    ),
+    "mmd_test", options, comparison$statistic, null,
     parameter = c(
-      if (options$null == "gamma") law$gamma else c(
+      if (options$null == "gamma") null$gamma else c(
         if (several) c(groups = length(sizes), N = sum(sizes)) else
           c(m = sizes[[1L]], n = sizes[[2L]]),
         clusters = if (!is.null(scheme$clusters)) sum(scheme$sizes),
@@ -615,8 +605,10 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
       ), bandwidth
     ),
     estimate = c(
-      MMD = if (!several && !fused) sqrt(max(0, height * statistics$plain)),
-      r.squared = statistics$share, bandwidth
+      MMD = if (!several && is.null(samples$bandwidths)) {
+        sqrt(max(0, comparison$plain))
+      },
+      r.squared = comparison$share, bandwidth
     ),
     alternative = "the distributions differ",
     method = test_title(
@@ -624,23 +616,22 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
       mmd_words(options, names(samples$views)), options, scheme
     ),
     data.name = name_samples(samples$origin$label, sizes),
-    lambda = c(chosen$lambda, statistics$settled$estimator$lambda)[1L],
-    alpha = if (!is.null(statistics$alpha)) {
-      stats::setNames(statistics$alpha, labels)
+    lambda = c(chosen$lambda, settled$estimator$lambda)[1L],
+    alpha = if (!is.null(comparison$alpha)) {
+      stats::setNames(comparison$alpha, labels)
     },
     noise = chosen$noise, smoothing = unlist(chosen[c("h", "c", "guard")]),
     candidates = chosen$candidates, kernel = samples$sample$kernel,
     sample = samples$sample, groups = samples$groups, sizes = sizes,
     pairs = if (several) stats::setNames(
-      height * statistics$pairs,
-      utils::combn(labels, 2L, paste, collapse = " - ")
+      comparison$pairs, utils::combn(labels, 2L, paste, collapse = " - ")
     ),
-    unbiased = unbiased_summary(statistics, samples$sizes, options, scheme),
-    arguments = arguments, statistics = statistics$table,
-    spectra = statistics$spectra, views = samples$views, left = statistics$left,
-    origin = samples$origin
+    unbiased = unbiased_summary(comparison, samples, options, scheme),
+    arguments = arguments, views = samples$views, origin = samples$origin
   )
 }
+
+bin_words <- \(size) paste("of bins of", count_of(size, "point"))
 
 # The words of the method beside the permutations.
 mmd_words <- function(options, views = NULL) {
@@ -660,21 +651,23 @@ name_samples <- function(label, sizes) {
     paste0(label, ": ", shorten(each, 8L))
 }
 
-# The unbiased statistic and its exact deviation over permutations of points.
-unbiased_summary <- function(statistics, sizes, options, scheme) {
-  source <- statistics$source
-  if (is.null(source$rows) || length(sizes) > 2L || min(sizes) < 2L ||
+# The unbiased statistic of two samples and its exact standard deviation over
+# all permutations of points.
+unbiased_summary <- function(comparison, samples, options, scheme) {
+  source <- comparison$source
+  sizes <- samples$sizes
+  if (is.null(source) || length(sizes) > 2L || min(sizes) < 2L ||
         ncol(source$rows) > 1L || options$null != "permutation" ||
         !is_unshrunk(options$estimator) ||
-        !is.null(c(source$weights, source$bin, scheme$blocks)) ||
+        !is.null(c(source$weights, source$bin, samples$bins, scheme$blocks)) ||
         !is.null(scheme$matrix) && !scheme$all) {
     return(NULL)
   }
   variance <- labeled_moments(source$rows[, 1L], source$diagonal[, 1L], sizes,
-                              statistics$sums$moments[2L], "unbiased")$variance
+                              comparison$sums$moments[2L], "unbiased")$variance
   if (!is.na(variance)) {
-    statistics$height * c(
-      statistic = plain_statistic(observed_sums(statistics$sums), "unbiased"),
+    comparison$settled$height * c(
+      statistic = mmd_values(observed_sums(comparison$sums), "unbiased"),
       deviation = sqrt(variance)
     )
   }

@@ -1,60 +1,51 @@
-# Filtered two-sample statistics: those of test_mmd_sums.R of other Gram
-# matrices of the same points, M for means (order 1) and M o M for covariances
-# (order 2), and where the samples differ by them.
+# The joint test of samples: statistics of other Gram matrices of the same
+# points, M for means (order 1) and M o M for covariances (order 2), statistics
+# that are no sums, and where the samples differ.
 
-# As of mmd_statistics(), of all statistics that are asked for, see
-# filter_statistics(), and of views, see sample_views(); plain: the statistic of
-# order 0.
-filtered_statistics <- function(samples, options, scheme, height) {
+# The comparison by all statistics that a filter asks for, and by those of other
+# views of the points.
+compare_jointly <- function(samples, options, scheme, settled) {
   filter <- options$filter %||% plain_filter
-  options$filter <- filter
   check_factors(samples$sample, filter$factors)
   if (filter$name != "none") check_definite(samples$sample$kernel)
-  units <- mmd_units(samples, scheme)
-  plain <- mmd_source(samples, units)
-  # Drawn once, for all statistics.
-  check_label_memory(units, scheme$B)
-  labels <- in_label_chunks(units, scheme, FALSE, FALSE, identity)
-  sums_of <- \(source) {
-    gather_sums(source, lapply(labels, subset_sums, source = source))[[1L]]
+  layout <- label_layout(samples, scheme)
+  source <- label_source(samples, layout)
+  check_label_memory(layout, scheme$B)
+  # All statistics have the same labelings.
+  labels <- in_label_chunks(layout, scheme, FALSE, FALSE, identity)
+  makers <- Filter(\(maker) any(maker$orders %in% filter$order),
+                   statistic_makers())
+  points_of <- \(sample, source = label_source(samples, layout)) {
+    samples$sample <- sample
+    new_labeled_points(samples, source, layout, labels, filter,
+                       options$statistic, scheme$complete, settled$height)
   }
-  joint <- filter_statistics(
-    options, scheme, "MMD^2", height, samples$sample$kernel$bandwidth,
-    source_of = \(factor) {
-      widened <- samples
-      widened$sample <- times_bandwidth(samples$sample, factor)
-      sums <- sums_of(if (factor == 1) plain else mmd_source(widened, units))
-      of <- if (any(filter$order > 0L)) {
-        filtered_sources(widened, units, filter, labels, sums, sums_of,
-                         scheme$complete)
-      }
-      c(list(plain = \(order) if (order == 0L) sums else of$free(order)), of)
-    },
-    draw = \(source) {
-      if (!is.null(source$values)) return(source)
-      sums <- if (is.null(source$native)) source else sums_of(source)
-      list(values = plain_statistic(sums, options$statistic),
-           scale = sums$moments[[1L]] / sum(samples$sizes)^2)
-    },
-    views = lapply(samples$views, \(view) {
-      samples$sample <- given_blocks(filterable_sample(view),
-                                     samples$origin$blocks)
-      c(mmd_source(samples, units), list(bandwidth = view$kernel$bandwidth))
+  statistics <- across_factors(filter$factors, \(factor) {
+    points <- if (factor == 1) points_of(samples$sample, source) else
+      points_of(times_bandwidth(samples$sample, factor))
+    steps <- in_chunks(length(makers), 1L, options$progress, \(start, count) {
+      makers[[start + 1L]]$make(points)
     })
-  )
-  c(joint, plain_summary(plain, height))
+    unlist(steps, FALSE)
+  }, samples$sample$kernel$bandwidth)
+  views <- Map(\(view, name) {
+    sample <- given_blocks(filterable_sample(view), samples$origin$blocks)
+    plain_statistic(points_of(sample), name, one_number(view$kernel$bandwidth))
+  }, samples$views, names(samples$views))
+  joint <- aggregate_statistics(c(statistics, unname(views)), scheme$complete)
+  compare_plain(source, joint, settled$height)
 }
 
-# The labels of all draws at once: a bit for each unit and group, of two groups
-# for one of them.
-check_label_memory <- function(units, B) {
-  groups <- length(units$sizes)
-  words <- ceiling(sum(units$sizes) / 64)
+# The labels of all draws take a bit for each unit and group; of two groups one
+# is enough.
+check_label_memory <- function(layout, B) {
+  groups <- length(layout$sizes)
+  words <- ceiling(sum(layout$sizes) / 64)
   check_memory(words * (if (groups == 2L) 1 else groups), B + 1,
                "take fewer draws", what = "the labels of all draws,")
 }
 
-# Factors are those of a bandwidth, and make other kernel values of points.
+# Factors multiply a bandwidth, and other kernel values take points.
 check_factors <- function(sample, factors) {
   if (!identical(factors, 1) &&
         (is.null(sample$kernel$bandwidth) || !knows_points(sample))) {
@@ -63,123 +54,166 @@ check_factors <- function(sample, factors) {
   }
 }
 
-# list(left: see filter_spectrum(), at: a function of the ratio that gives one
-# of the order, that gives what the folds need, as of mmd_source(), of M or M o
-# M; or what draw() of filter_statistics() makes, of those that are no sums, as
-# free() does of those without a ratio). sums: of K, sums_of(source): of others.
-filtered_sources <- function(samples, units, filter, labels, sums, sums_of,
-                             complete) {
-  sample <- filterable_sample(samples$sample)
-  featured <- sample$n > filter_most_points || !is.null(sample$spectrum)
-  left <- 0
-  centered <- NULL
-  # Else it stays in memory with what is returned.
-  on.exit(centered <- NULL)
-  if (featured) {
-    spectrum <- filter_spectrum(sample, min(filter$ratio))
-    left <- spectrum$left
-    source <- \(m, order) root_source(samples, units, m, order)
-    at <- \(ratio) filter_root(spectrum, ratio, filter$name)
-    centered <- list(k = gained_root(spectrum, spectrum$values),
-                     top = sample$n * max(spectrum$values, 0))
-  } else {
-    source <- \(m, order) {
-      samples$sample <- gram_sample(new_gram(if (order == 2L) m * m else m))
-      mmd_source(samples, units)
-    }
-    if (any(further_statistics$order[-3L] %in% filter$order)) {
-      centered <- checked_centered(sample)
-    }
-    at <- if (any(c(1:2, "moments") %in% filter$order)) {
-      filter_matrices(sample, filter, centered)$at
-    } else {
-      \(ratio) NULL
-    }
-  }
-  sides <- c(
-    if ("one-sided" %in% filter$order) {
-      one_sided_statistics(sample, centered, units, filter$ratio, labels)
-    },
-    if ("profile" %in% filter$order) {
-      size <- max(abs(sample_diagonal(sample)))
-      profile_statistics(centered, units, labels, sums$sizes,
-                         sample$n * .Machine$double.eps * size, complete)
-    }
+# The constructors of the statistics of a joint test, each with the orders of
+# test_filter() that ask for it, in the order in which the table has them. A
+# statistic is added here.
+statistic_makers <- function() {
+  maker <- \(orders, make) list(orders = orders, make = make)
+  list(
+    maker(0L, \(points) list(plain_statistic(points, "MMD^2"))),
+    maker(1:2, filtered_statistics),
+    maker("one-sided", one_sided_statistics),
+    maker("profile", profile_statistics), maker("moments", leverage_statistic),
+    maker("gpk", within_statistic), maker("moments", moment_statistics)
   )
-  if ("moments" %in% filter$order) {
-    squares <- sums_of(source(centered$k, 2L))
-    traces <- sums_of(source(centered$k, 1L))$trace
-  }
-  list(left = left, spectra = sides$spectra, at = \(ratio) {
-    m <- at(ratio)
-    \(order) {
-      if (order %in% names(sides)) {
-        return(sides[[order]](ratio))
-      }
-      if (order == "leverages") {
-        sums <- sums_of(source(m, 1L))
-        return(labeled_form(sums$trace / sums$sizes, complete, sqrt))
-      }
-      source(m, order)
-    }
-  }, free = \(order) {
-    labeled_form(switch(
-      order,
-      `within sums` = sums$within - sums$trace,
-      `two moments` = cbind(log_differences(traces / sums$sizes),
-                            log_differences(squares$within / sums$sizes^2)),
-      squares$within - squares$trace
-    ), complete)
+}
+
+# What the constructors make statistics of, "the points": samples with the
+# bandwidth of one factor, their source and layout, the labelings of all draws
+# in chunks, what was asked for, and the height of the plain statistic. What
+# takes time is computed when a constructor first asks for it:
+#   sums      of K, for each labeling
+#   sample    whose K is centered
+#   featured  do features take the place of n x n matrices?
+#   spectrum  see filter_spectrum()
+#   centered  K^c, or features, with the largest eigenvalue, as of
+#             checked_centered()
+#   filtered  a function of the ratio: M, or features of it
+new_labeled_points <- function(samples, source, layout, labels, filter, type,
+                               complete, height) {
+  points <- environment()
+  delayedAssign("sums", sums_of(points, source))
+  delayedAssign("sample", filterable_sample(samples$sample))
+  delayedAssign("featured", points$sample$n > filter_most_points ||
+                  !is.null(points$sample$spectrum))
+  delayedAssign("spectrum", filter_spectrum(points$sample, min(filter$ratio)))
+  delayedAssign("centered", if (points$featured) {
+    values <- points$spectrum$values
+    list(k = gained_root(points$spectrum, values),
+         top = points$sample$n * max(values, 0))
+  } else {
+    checked_centered(points$sample)
+  })
+  delayedAssign("filtered", if (points$featured) {
+    \(ratio) filter_root(points$spectrum, ratio, filter$name)
+  } else {
+    filter_matrices(points$sample, filter, points$centered)$at
+  })
+  points
+}
+
+sums_of <- function(points, source) {
+  gather_sums(source, lapply(points$labels, subset_sums, source = source))[[1L]]
+}
+
+# The sums of a matrix in place of K (power 1), or of its squares (2). A matrix
+# may be given by features.
+matrix_sums <- function(points, m, power) {
+  samples <- points$samples
+  sums_of(points, if (points$featured) {
+    root_source(samples, points$layout, m, power)
+  } else {
+    samples$sample <- gram_sample(new_gram(if (power == 2L) m * m else m))
+    label_source(samples, points$layout)
   })
 }
 
-# The logarithms of what each group has, less that of the first.
-log_differences <- function(values) {
-  logs <- log(pmax(values, .Machine$double.xmin))
-  take_columns(logs, -1L) - logs[, 1L]
+# --- Sums of kernel values ---------------------------------------------------
+
+# The statistic of sums of kernel values, for which the arguments are those of
+# new_statistic().
+sums_statistic <- function(name, sums, points, ..., height = 1) {
+  new_statistic(
+    name, height * mmd_values(sums, points$type),
+    height * (sums$moments[[1L]] / sum(points$samples$sizes)^2), ...
+  )
 }
 
-# (w - mean)' V^+ (w - mean) for each labeling's numbers w, the rows, with mean
-# and covariance V over the draws.
-labeled_form <- function(w, complete, transform = identity) {
-  used <- if (complete) take_rows(w, -1L) else w
-  mean <- colMeans(used)
-  axes <- eigen(crossprod(used - rep(mean, each = nrow(used))) / nrow(used),
+plain_statistic <- function(points, name, bandwidth = NA_real_) {
+  sums_statistic(name, points$sums, points, bandwidth = bandwidth,
+                 height = points$height)
+}
+
+# The statistics of orders 1 and 2. M of a ratio is made once for both.
+filtered_statistics <- function(points) {
+  filter <- points$filter
+  orders <- (1:2)[1:2 %in% filter$order]
+  left <- if (points$featured) points$spectrum$left else 0
+  each <- lapply(filter$ratio, \(ratio) {
+    m <- points$filtered(ratio)
+    lapply(orders, \(order) {
+      sums_statistic(with_ratio(paste("order", order), ratio),
+                     matrix_sums(points, m, order), points, order = order,
+                     ratio = ratio, left = left)
+    })
+  })
+  unlist(do.call(Map, c(list, each)), FALSE)
+}
+
+# --- Sums within samples -----------------------------------------------------
+
+# The form (w - mean)' V^+ (w - mean) of the numbers w of each labeling, the
+# rows, with their mean and covariance V over the draws.
+form_statistic <- function(name, w, points, ratio = NA_real_,
+                           transform = identity) {
+  drawn <- if (points$complete) take_rows(w, -1L) else w
+  mean <- colMeans(drawn)
+  axes <- eigen(crossprod(drawn - rep(mean, each = nrow(drawn))) / nrow(drawn),
                 symmetric = TRUE)
   kept <- which(axes$values > tie_slack * axes$values[1L] &
                   axes$values > (tie_slack * max(abs(w)))^2)
   along <- (w - rep(mean, each = nrow(w))) %*% axes$vectors[, kept]
   values <- transform(drop(along^2 %*% (1 / axes$values[kept])))
-  list(values = values, scale = mean(values))
+  new_statistic(if (is.na(ratio)) name else with_ratio(name, ratio), values,
+                mean(values), name, ratio, blind = TRUE)
+}
+
+# The generalized permutation kernel statistic.
+within_statistic <- function(points) {
+  sums <- points$sums
+  list(form_statistic("within sums", sums$within - sums$trace, points))
+}
+
+leverage_statistic <- function(points) {
+  ratio <- min(points$filter$ratio)
+  sums <- matrix_sums(points, points$filtered(ratio), 1L)
+  list(form_statistic("leverages", sums$trace / sums$sizes, points, ratio,
+                      sqrt))
+}
+
+moment_statistics <- function(points) {
+  k <- points$centered$k
+  squares <- matrix_sums(points, k, 2L)
+  traces <- matrix_sums(points, k, 1L)$trace
+  # The logarithms of the means of each group, less that of the first.
+  logs_of <- \(means) {
+    logs <- log(pmax(means, .Machine$double.xmin))
+    take_columns(logs, -1L) - logs[, 1L]
+  }
+  list(
+    form_statistic("within sums of squares", squares$within - squares$trace,
+                   points),
+    form_statistic("two moments", cbind(
+      logs_of(traces / squares$sizes), logs_of(squares$within / squares$sizes^2)
+    ), points)
+  )
 }
 
 # --- Spectral profiles -------------------------------------------------------
 
-# For both forms a function of the ratio of tau to the largest eigenvalue of
-# all: list(values, of all labelings; scale). centered: list(k: K^c, or features
-# whose Gram matrix it is, top: its largest eigenvalue); sizes: labelings x
-# groups. With e the logarithms of the ratios of the eigenvalues + tau of two
-# covariances, less their means over the draws, the sum of e^2, or of e^2 by its
-# means; of several groups that of all pairs, times m_g m_h/N^2.
-profile_statistics <- function(centered, units, labels, sizes, least,
-                               complete) {
+# The profile at the largest ratio and the standardized one at the smallest.
+# With e the differences of the logarithms of the eigenvalues + tau of two
+# covariances, less their means over the draws, they are the sum of e^2, and of
+# e^2 divided by its means; of several groups the sum over all pairs, times m_g
+# m_h/N^2.
+profile_statistics <- function(points) {
+  sizes <- points$sums$sizes
   groups <- ncol(sizes)
-  top <- centered$top
-  on.exit(centered <- NULL)
-  spectra <- \(outside) do.call(cbind, lapply(labels, \(chunk) {
-    .Call(C_r_subset_spectra, centered$k, chunk$subsets, chunk$count,
-          units$unit, sum(units$sizes), outside, max(sizes), min(sizes) - 1,
-          least)
-  }))
-  inside <- spectra(FALSE)
-  sides <- if (groups == 2L) list(inside, spectra(TRUE)) else {
-    lapply(seq_len(groups), \(g) {
-      take_columns(inside, seq(g, ncol(inside), groups))
-    })
-  }
+  sides <- group_spectra(points, sizes)
   n <- sum(sizes[1L, ])
-  used <- if (complete) -1L else seq_len(nrow(sizes))
-  one <- \(logs, g, h, standardized, rounding) {
+  top <- points$centered$top
+  used <- if (points$complete) -1L else seq_len(nrow(sizes))
+  pair_profile <- \(logs, g, h, standardized, rounding) {
     e <- logs[[g]] - logs[[h]]
     e2 <- (e - rowMeans(take_columns(e, used)))^2
     if (standardized) {
@@ -188,18 +222,39 @@ profile_statistics <- function(centered, units, labels, sizes, least,
     }
     colSums(e2) * if (groups == 2L) 1 else sizes[, g] * sizes[, h] / n^2
   }
-  of <- \(standardized) {
-    \(ratio) {
-      tau <- if (top > 0) ratio * top / n else 1
-      logs <- lapply(sides, \(l) log(l + tau))
-      values <- Reduce(`+`, utils::combn(groups, 2L, \(pair) {
-        one(logs, pair[1L], pair[2L], standardized, (1e-12 / ratio)^2)
-      }, simplify = FALSE))
-      list(values = values, scale = mean(values) + tie_slack)
-    }
+  profile <- \(name, ratio, standardized, spectra = NULL) {
+    tau <- if (top > 0) ratio * top / n else 1
+    logs <- lapply(sides, \(l) log(l + tau))
+    values <- Reduce(`+`, utils::combn(groups, 2L, \(pair) {
+      pair_profile(logs, pair[1L], pair[2L], standardized, (1e-12 / ratio)^2)
+    }, simplify = FALSE))
+    new_statistic(with_ratio(name, ratio), values, mean(values) + tie_slack,
+                  name, ratio, blind = TRUE, spectra = spectra)
   }
-  list(profile = of(FALSE), `profile (standardized)` = of(TRUE),
-       spectra = spectra_frame(sides))
+  ratios <- points$filter$ratio
+  list(profile("profile", max(ratios), FALSE, spectra_frame(sides)),
+       profile("profile (standardized)", min(ratios), TRUE))
+}
+
+# For each group a matrix of the eigenvalues of its covariance, axes x
+# labelings.
+group_spectra <- function(points, sizes) {
+  sample <- points$sample
+  layout <- points$layout
+  least <- sample$n * .Machine$double.eps * max(abs(sample_diagonal(sample)))
+  spectra <- \(outside) do.call(cbind, lapply(points$labels, \(chunk) {
+    .Call(C_r_subset_spectra, points$centered$k, chunk$subsets, chunk$count,
+          layout$unit, sum(layout$sizes), outside, max(sizes), min(sizes) - 1,
+          least)
+  }))
+  inside <- spectra(FALSE)
+  groups <- ncol(sizes)
+  if (groups == 2L) {
+    return(list(inside, spectra(TRUE)))
+  }
+  lapply(seq_len(groups), \(g) {
+    take_columns(inside, seq(g, ncol(inside), groups))
+  })
 }
 
 # The eigenvalues of each group and, for plot(), those of 90% of the draws.
@@ -214,35 +269,34 @@ spectra_frame <- function(sides) {
 
 # --- Whitened by one side ----------------------------------------------------
 
-# Of smaller ratios rounding would be seen.
+# With smaller ratios rounding would be seen.
 one_sided_least <- 1e-5
 
-# For each of two sides a function of the ratio: list(values, of all labelings;
-# scale).
-one_sided_statistics <- function(sample, centered, units, ratios, labels) {
-  on.exit(centered <- NULL)
-  n <- sample$n
-  if (length(units$sizes) > 2L || n > filter_most_points ||
-        !is.null(sample$spectrum) || min(ratios) < one_sided_least) {
+one_sided_statistics <- function(points) {
+  ratios <- points$filter$ratio
+  layout <- points$layout
+  if (length(layout$sizes) > 2L || points$featured ||
+        min(ratios) < one_sided_least) {
     stop_input("'order' must not be \"one-sided\" but for two samples, no ",
                "sketches, of at most 3000 points in all, and ratios of at ",
                "least 1e-05")
   }
-  # Any will do where all are 0.
-  taus <- ratios * (centered$top + (centered$top == 0)) / n
-  first <- do.call(rbind, lapply(labels, \(chunk) {
-    .Call(C_r_subset_sums, chunk$subsets, chunk$count, diag(sum(units$sizes)))
+  top <- points$centered$top
+  # Any tau will do where all eigenvalues are 0.
+  taus <- ratios * (top + (top == 0)) / points$sample$n
+  first <- do.call(rbind, lapply(points$labels, \(chunk) {
+    .Call(C_r_subset_sums, chunk$subsets, chunk$count, diag(sum(layout$sizes)))
   })) == 1
-  if (!is.null(units$unit)) first <- take_columns(first, units$unit)
-  lapply(stats::setNames(c(TRUE, FALSE), one_sided), \(side) {
+  if (!is.null(layout$unit)) first <- take_columns(first, layout$unit)
+  unlist(Map(\(side, name) {
     drawn <- vapply(seq_len(nrow(first)), \(b) {
-      one_sided_values(centered$k, which(first[b, ] == side), taus)
+      one_sided_values(points$centered$k, which(first[b, ] == side), taus)
     }, numeric(2L * length(taus)))
-    \(ratio) {
-      a <- match(ratio, ratios)
-      list(values = drawn[a, ], scale = max(drawn[length(taus) + a, ]))
-    }
-  })
+    lapply(seq_along(ratios), \(a) {
+      new_statistic(with_ratio(name, ratios[a]), drawn[a, ],
+                    max(drawn[length(taus) + a, ]), name, ratios[a])
+    })
+  }, c(TRUE, FALSE), one_sided), FALSE, FALSE)
 }
 
 # T = |A^(-1/2) (S_x - S_y) A^(-1/2)|^2, A = S_x + tau, of second moments about
@@ -280,7 +334,7 @@ root_source <- function(samples, units, root, order) {
     } else {
       kernel_linear()
     })
-    return(mmd_source(samples, units))
+    return(label_source(samples, units))
   }
   features <- if (squared) {
     vapply(split(seq_along(units$unit), units$unit), \(rows) {

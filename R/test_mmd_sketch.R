@@ -82,51 +82,74 @@ sketch_options <- function(sketches, asked) {
 }
 
 test_pooled.pooled_sketches <- function(pooled, asked) {
-  sketches <- pooled$data
-  options <- sketch_options(sketches, asked)
-  binned <- options$null == "permutation"
-  parts <- compared_samples(sketches)
-  if (!binned) lapply(parts, second_moments, "a test without bins")
-  bins <- if (binned) pooled_bins(sketches, names(parts))
-  if (any(options$filter$order > 0L)) {
-    bins$sample$spectrum <- row_spectrum(parts, bins$sample$x)
-  }
-  units <- list(sizes = if (binned) bins$sizes else
-                  vapply(parts, `[[`, 1, "n"))
-  scheme <- check_permutations(options, units)
-  if (binned) {
-    statistics <- mmd_statistics(bins, options, scheme)
-    statistics$source$bin <- bins$size
-    if (length(parts) > 2L) {
-      # The weights m_g m_h/N count rows.
-      if (!isTRUE(statistics$several)) {
-        statistics[c("values", "scale")] <- list(bins$size * statistics$values,
-                                                 bins$size * statistics$scale)
-      }
-      table <- statistics$table
-      if (length(table)) statistics$table$value <- bins$size * table$value
-    }
-    law <- mmd_null(bins, options, scheme, statistics)
+  options <- sketch_options(pooled$data, asked)
+  parts <- compared_samples(pooled$data)
+  test <- if (options$null == "permutation") {
+    test_bins(pooled, parts, options, stored(asked))
   } else {
-    statistics <- spectrum_statistics(parts, options)
-    law <- mmd_null(list(sample = parts[[1L]], parts = parts,
-                         sizes = vapply(parts, `[[`, 1, "size")),
-                    options, scheme, statistics)
+    test_moments(pooled, parts, options, stored(asked))
   }
-  # Of the total with what is lost by projection.
-  statistics$share <- between_share(list(parts_sums(parts, \(moments) {
-    moments$trace
-  })))
-  samples <- list(
-    sample = parts_support(parts, if (binned) bins$left else 0),
-    groups = factor(character(), names(parts)),
-    sizes = as.double(unname(units$sizes)) * if (binned) bins$size else 1,
-    bins = if (binned) sum(bins$sizes), origin = unclass(pooled)
-  )
-  test <- new_mmd_test(samples, options, scheme, statistics, stored(asked), law)
   # There are no points that could be of a group.
   test["groups"] <- list(NULL)
   test
+}
+
+# The test by permutations of bins.
+test_bins <- function(pooled, parts, options, arguments) {
+  bins <- pooled_bins(pooled$data, names(parts))
+  if (any(options$filter$order > 0L)) {
+    bins$sample$spectrum <- row_spectrum(parts, bins$sample$x)
+  }
+  scheme <- check_permutations(options, list(sizes = bins$sizes))
+  scheme$of <- bin_words(bins$size)
+  comparison <- compare_samples(bins, options, scheme)
+  if (length(parts) > 2L) {
+    comparison$statistic <- count_rows(comparison$statistic, bins$size)
+  }
+  null <- mmd_null(bins, options, scheme, comparison)
+  new_sketch_test(pooled, parts, options, scheme, comparison, null, arguments,
+                  as.double(bins$sizes) * bins$size, bins$left,
+                  sum(bins$sizes))
+}
+
+# The statistic of several samples whose weights m_g m_h/N count rows, not bins.
+count_rows <- function(statistic, size) {
+  if (NROW(statistic$table) < 2L) {
+    statistic$values <- size * statistic$values
+    statistic$size <- size * statistic$size
+  }
+  if (!is.null(statistic$table)) {
+    statistic$table$value <- size * statistic$table$value
+  }
+  statistic
+}
+
+# The test by the spectrum of the covariance of all rows.
+test_moments <- function(pooled, parts, options, arguments) {
+  lapply(parts, second_moments, "a test without bins")
+  rows <- vapply(parts, `[[`, 1, "n")
+  scheme <- check_permutations(options, list(sizes = rows))
+  comparison <- compare_parts(parts, options)
+  null <- mmd_null(list(sample = parts[[1L]], parts = parts,
+                        sizes = vapply(parts, `[[`, 1, "size")),
+                   options, scheme, comparison)
+  new_sketch_test(pooled, parts, options, scheme, comparison, null, arguments,
+                  as.double(unname(rows)))
+}
+
+# sizes: the rows of each sample that count; left: those that do not; bins: how
+# many there are.
+new_sketch_test <- function(pooled, parts, options, scheme, comparison, null,
+                            arguments, sizes, left = 0, bins = NULL) {
+  # A share of the total with what is lost by projection.
+  comparison$share <- between_share(list(parts_sums(parts, \(moments) {
+    moments$trace
+  })))
+  new_mmd_test(
+    list(sample = parts_support(parts, left), sizes = sizes, bins = bins,
+         groups = factor(character(), names(parts)), origin = unclass(pooled)),
+    options, scheme, comparison, arguments, null
+  )
 }
 
 #' @rdname mmd_pairwise
@@ -155,8 +178,7 @@ compare_pooled.pooled_sketches <- function(pooled, asked) {
     test <- without_warning(c("few", "projection"), test_pooled(pooled, asked))
     c(test$statistic[[1L]], test$p.value, test$estimate[["MMD"]]^2)
   }, numeric(3))
-  if (binned) pairs$units[[1L]]$of <- paste("of bins of",
-                                            count_of(sketch$bin, "point"))
+  if (binned) pairs$units[[1L]]$of <- bin_words(sketch$bin)
   new_pairwise(
     list(groups = factor(character(), labels), sizes = sizes,
          origin = unclass(pooled),
@@ -235,15 +257,16 @@ centered_means <- function(parts) {
   list(means = means - at, at = at, sizes = sizes)
 }
 
-# What mmd_statistics() finds, but for the share, of projected features.
-spectrum_statistics <- function(parts, options) {
+# The comparison by projected features, but for its share.
+compare_parts <- function(parts, options) {
   sums <- parts_sums(parts)
-  of <- \(sums) plain_statistic(sums, options$statistic)
-  values <- of(sums)
-  list(
-    values = values, plain = values, scale = moments_scale(parts), height = 1,
-    settled = list(estimator = options$estimator),
-    pairs = if (length(parts) > 2L) pair_statistics(sums, of)
+  several <- length(parts) > 2L
+  values_of <- \(sums) mmd_values(sums, options$statistic)
+  values <- values_of(sums)
+  new_comparison(
+    new_statistic(mmd_name(several), values, moments_scale(parts)), values,
+    NULL, if (several) mmd_of_pairs(sums, values_of),
+    settled = list(estimator = options$estimator)
   )
 }
 

@@ -9,10 +9,10 @@
 # the codes of what changes places with what; weights: the points of each unit,
 # where the samples' sizes change with the labels; bin: points of a bin). Bins
 # are drawn.
-mmd_units <- function(samples, scheme) {
-  units <- plain_units(samples, scheme$blocks)
+label_layout <- function(samples, scheme) {
+  units <- plain_layout(samples, scheme$blocks)
   if (!is.null(scheme$bins)) {
-    return(binned_units(samples$sizes, scheme$bins))
+    return(binned_layout(samples$sizes, scheme$bins))
   }
   if (!is.null(scheme$clusters)) {
     units$sizes <- scheme$sizes
@@ -24,12 +24,12 @@ mmd_units <- function(samples, scheme) {
   units
 }
 
-plain_units <- function(samples, blocks = NULL) {
+plain_layout <- function(samples, blocks = NULL) {
   list(sizes = samples$sizes, points = samples$sizes, blocks = blocks)
 }
 
 # The points of a sample that fill no bin stay together and never change places.
-binned_units <- function(sizes, bins) {
+binned_layout <- function(sizes, bins) {
   size <- min(sizes) %/% bins
   most <- sum(sizes) / size
   check_memory(most, most, "use fewer bins", copies = 32)
@@ -51,7 +51,7 @@ binned_units <- function(sizes, bins) {
 # for the core, one with all rates or one for each bandwidth; rows, diagonal:
 # row sums and diagonal, one column a bandwidth; moments of units of points, see
 # labeled_sums().
-mmd_source <- function(samples, units) {
+label_source <- function(samples, units) {
   sample <- samples$sample
   bandwidths <- samples$bandwidths
   if (!is.null(units$unit)) {
@@ -255,42 +255,64 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
 
 # --- The statistics ----------------------------------------------------------
 
-sums_statistics <- function(samples, options, scheme, estimator) {
-  source <- mmd_source(samples, mmd_units(samples, scheme))
-  if (options$null != "permutation") {
-    scheme$B <- 0L
-  }
-  shares <- if (!is_unshrunk(estimator)) est_share(estimator)
+# What a test finds of samples, "a comparison":
+#   statistic   see new_statistic()
+#   plain    the squared distance of the means of two samples; with filters and
+#            many bandwidths that of plain means
+#   share    of the total that lies between the samples
+#   pairs    of several samples, MMD^2 of each pair
+#   alpha    the share of shrinkage of each mean
+#   source, sums   of statistics made of sums, see new_label_source() and
+#            labeled_sums()
+#   settled  what the estimator chose, see est_settle()
+new_comparison <- function(statistic, plain, share, pairs = NULL, alpha = NULL,
+                           source = NULL, sums = NULL, settled = NULL) {
+  list(statistic = statistic, plain = plain, share = share, pairs = pairs,
+       alpha = alpha, source = source, sums = sums, settled = settled)
+}
+
+# The comparison by sums of kernel values, for the average, many bandwidths and
+# estimators whose shrinkage has a formula in sums.
+compare_sums <- function(samples, options, scheme, settled) {
+  source <- label_source(samples, label_layout(samples, scheme))
+  if (options$null != "permutation") scheme$B <- 0L
+  shares <- if (!is_unshrunk(settled$estimator)) est_share(settled$estimator)
   each <- labeled_sums(source, scheme, !is.null(shares), options$progress)
   sums <- each[[1L]]
-  statistics <- list(source = source, sums = sums, share = between_share(each))
+  several <- length(samples$sizes) > 2L
+  alpha <- size <- NULL
   if (!is.null(samples$bandwidths)) {
     # The distance for the average of the kernels.
-    plain <- vapply(each, \(sums) {
-      plain_statistic(observed_sums(sums), "biased")
-    }, 1)
-    return(c(list(values = fuse_statistic(each), scale = 1,
-                  plain = mean(plain)), statistics))
+    plain <- mean(vapply(each, \(sums) {
+      mmd_values(observed_sums(sums), "biased")
+    }, 1))
+    statistic <- new_statistic("fused MMD^2", fused_values(each), 1)
+    return(new_comparison(statistic, plain, between_share(each),
+                          source = source, sums = sums))
   }
-  of <- if (is.null(shares)) {
-    statistics$scale <- sums$moments[1L] / sum(samples$sizes)^2
-    \(sums) plain_statistic(sums, options$statistic)
+  if (is.null(shares)) {
+    size <- settled$height * (sums$moments[1L] / sum(samples$sizes)^2)
+    values_of <- \(sums) settled$height * mmd_values(sums, options$statistic)
   } else {
-    statistics$alpha <- group_shares(observed_sums(sums), shares)[1L, ]
-    if (all(statistics$alpha == 1)) {
+    alpha <- group_shares(observed_sums(sums), shares)[1L, ]
+    if (all(alpha == 1)) {
       warn_kernmean("the estimator shrinks all means to 0, and the test says ",
                     "nothing; the average, \"kme\", does not shrink")
     }
-    \(sums) share_statistic(sums, shares)
+    values_of <- \(sums) settled$height * shrunk_values(sums, shares)
   }
-  statistics$values <- of(sums)
-  statistics$plain <- statistics$values[1L]
-  if (length(samples$sizes) > 2L) {
-    each <- labeled_sums(source, list(B = 0L), TRUE, FALSE)
-    statistics$pairs <- pair_statistics(each[[1L]], of)
+  values <- values_of(sums)
+  pairs <- if (several) {
+    mmd_of_pairs(labeled_sums(source, list(B = 0L), TRUE, FALSE)[[1L]],
+                values_of)
   }
-  statistics
+  new_comparison(
+    new_statistic(mmd_name(several), values, size),
+    values[1L], between_share(each), pairs, alpha, source, sums
+  )
 }
+
+mmd_name <- \(several) if (several) "sum of MMD^2" else "MMD^2"
 
 # The sums of the observed labeling.
 observed_sums <- function(sums) {
@@ -301,7 +323,7 @@ observed_sums <- function(sums) {
 
 # The statistic of(sums) of each pair of samples; sums: of one labeling, with
 # those between groups pair by pair.
-pair_statistics <- function(sums, of) {
+mmd_of_pairs <- function(sums, of) {
   each <- utils::combn(ncol(sums$within), 2L)
   vapply(seq_len(ncol(each)), \(p) {
     two <- lapply(sums[c("within", "trace", "sizes")], \(a) {
@@ -330,21 +352,20 @@ between_share <- function(each) {
   min(1, max(0, parts[["between"]] / parts[["all"]]))
 }
 
-# The plain statistics as the labels stand, biased, as their roots are
-# distances: of all samples and of each pair, and the share between samples.
-plain_summary <- function(source, height = 1) {
+# The comparison of plain means as the labels stand, by the biased statistic,
+# whose root is a distance.
+compare_plain <- function(source, statistic = NULL, height = 1) {
   several <- length(source$sizes) > 2L
   each <- labeled_sums(source, list(B = 0L), several, FALSE)
-  of <- \(sums) plain_statistic(sums, "biased")
-  list(share = between_share(each),
-       plain = height * of(each[[1L]]),
-       pairs = if (several) height * pair_statistics(each[[1L]], of))
+  values_of <- \(sums) height * mmd_values(sums, "biased")
+  new_comparison(statistic, values_of(each[[1L]]), between_share(each),
+                 if (several) mmd_of_pairs(each[[1L]], values_of))
 }
 
 # The squared distance of two means, sums_xx/m_x^2 + sums_yy/m_y^2 - 2
 # sums_xy/(m_x m_y), or those of more, weighted by m_g m_h/N and added up;
 # unbiased without the diagonal, and m(m - 1) in place of m^2.
-plain_statistic <- function(sums, type) {
+mmd_values <- function(sums, type) {
   unbiased <- type == "unbiased"
   sizes <- sums$sizes
   n <- sum(sizes[1L, ])
@@ -360,16 +381,16 @@ group_shares <- function(sums, shares) {
 }
 
 # Of the means shrunk towards 0, each by its own factor.
-share_statistic <- function(sums, shares) {
+shrunk_values <- function(sums, shares) {
   keep <- 1 - group_shares(sums, shares)
   pairs <- utils::combn(ncol(keep), 2L)
   sums$within <- keep^2 * sums$within
   sums$cross <- keep[, pairs[1L, ]] * keep[, pairs[2L, ]] * sums$cross
-  plain_statistic(sums, "biased")
+  mmd_values(sums, "biased")
 }
 
 # log mean exp of the studentized unbiased statistics over the bandwidths.
-fuse_statistic <- function(sums) {
+fused_values <- function(sums) {
   z <- vapply(sums, \(one) {
     n <- sum(one$sizes[1L, ])
     m <- pmin(one$sizes[, 1L], one$sizes[, 2L])
@@ -377,17 +398,18 @@ fuse_statistic <- function(sums) {
     square <- (one$moments[2L] - n) / (n * (n - 1))
     # Where no two points are alike, nothing is to be told apart.
     scale <- if (square > 0) sqrt(m * (m - 1) / square) else 0
-    scale * plain_statistic(one, "unbiased")
+    scale * mmd_values(one, "unbiased")
   }, numeric(nrow(sums[[1L]]$within)))
   log_mean_exp(matrix(z, ncol = length(sums)))
 }
 
 # --- Any estimator -----------------------------------------------------------
 
-# The distances of the means that it gives for each labeling.
-mean_statistics <- function(samples, options, scheme, estimator) {
-  # What takes no weights and no matrix takes points alone.
+# The comparison by an estimator that is fitted to each labeling.
+compare_fits <- function(samples, options, scheme, settled) {
+  estimator <- settled$estimator
   sample <- samples$sample
+  # An estimator that takes neither weights nor a matrix takes points alone.
   blocks <- if (!has_weights(estimator)) sample$blocks
   if (!is.null(blocks)) sample <- without_blocks(sample)
   sample <- if (has_weights(estimator) || needs_gram(estimator)) {
@@ -399,23 +421,24 @@ mean_statistics <- function(samples, options, scheme, estimator) {
   units <- scheme$clusters %||% seq_len(sample$n)
   members <- split(seq_len(sample$n), units)
   group <- rep(seq_along(scheme$sizes), scheme$sizes)
-  sums <- \(order) {
+  sums_of <- \(order) {
     points <- lapply(split(order, group), \(i) {
       unlist(members[i], use.names = FALSE)
     })
     mean_sums(sample, unname(points), estimator, blocks)
   }
-  of <- \(sums) plain_statistic(sums, "biased")
+  values_of <- \(sums) settled$height * mmd_values(sums, "biased")
   values <- refitted_draws(
-    \(order) of(sums(order)), scheme, estimator,
+    \(order) values_of(sums_of(order)), scheme, estimator,
     sum(samples$sizes^3) / 3, options$progress
   )
   samples$sample <- given_blocks(sample, blocks)
-  list(values = values, plain = values[1L],
-       share = plain_summary(mmd_source(samples, plain_units(samples)))$share,
-       pairs = if (length(scheme$sizes) > 2L) {
-         pair_statistics(sums(seq_along(members)), of)
-       })
+  plain <- compare_plain(label_source(samples, plain_layout(samples)))
+  several <- length(scheme$sizes) > 2L
+  new_comparison(new_statistic(mmd_name(several), values, NULL), values[1L],
+                 plain$share, if (several) {
+                   mmd_of_pairs(sums_of(seq_along(members)), values_of)
+                 })
 }
 
 # What the sums of one labeling would be of plain means with the inner products
@@ -451,19 +474,20 @@ mean_sums <- function(sample, points, estimator, blocks) {
 
 # --- Null distributions ------------------------------------------------------
 
-# list(p, draws, gamma)
-mmd_null <- function(samples, options, scheme, statistics) {
+# The null distribution of a comparison.
+mmd_null <- function(samples, options, scheme, comparison) {
+  statistic <- comparison$statistic
   if (options$null == "gamma") {
-    return(permutation_gamma(statistics$values[1L], statistics$source,
-                             samples$sizes, statistics$sums$moments[2L]))
+    return(permutation_gamma(statistic$values[1L], comparison$source,
+                             samples$sizes, comparison$sums$moments[2L]))
   }
-  values <- if (options$null == "spectrum") {
-    c(statistics$values[1L], spectrum_draws(samples, options, scheme$B))
+  if (options$null == "spectrum") {
+    statistic$values <- c(statistic$values[1L],
+                          spectrum_draws(samples, options, scheme$B))
   } else {
-    check_varies(statistics$values, scheme, statistics$scale)
-    statistics$values
+    check_varies(statistic$values, scheme, statistic$size)
   }
-  permutation_null(values, statistics$scale, scheme)
+  drawn_null(statistic, scheme)
 }
 
 # Draws of sum_l gamma_l/N (Z_l^2 - unbiased), chi-squared with groups - 1
@@ -494,7 +518,7 @@ permutation_gamma <- function(observed, source, sizes, square) {
   rows <- source$rows[, 1L]
   diagonal <- source$diagonal[, 1L]
   if (all(rows == rows[1L]) && all(diagonal == rows[1L] / length(rows))) {
-    return(list(p = 1))
+    return(new_null(1))
   }
   moments <- labeled_moments(rows, diagonal, sizes, square, "biased")
   if (is.na(moments$variance)) {

@@ -359,10 +359,10 @@ general_pair <- function(settled, pair, drawn, asked) {
     scheme$matrix <- if (pair$m <= pair$n) drawn else take_rows(drawn, n:1L)
   }
   scheme["bins"] <- pair$bins
-  statistics <- mmd_statistics(samples, asked, scheme)
-  c(statistics$height * statistics$values[1L],
-    without_warning("few", mmd_null(samples, asked, scheme, statistics))$p,
-    statistics$height * statistics$plain)
+  comparison <- compare_samples(samples, asked, scheme)
+  c(comparison$statistic$values[1L],
+    without_warning("few", mmd_null(samples, asked, scheme, comparison))$p,
+    comparison$plain)
 }
 
 # --- From pooled sums --------------------------------------------------------
@@ -418,7 +418,7 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
                          sum(r), sum(diagonal), 2L)
     blocks$sizes <- matrix(as.double(c(m, n - m)), ncol(places), 2L,
                            byrow = TRUE)
-    values <- plain_statistic(blocks, asked$statistic)
+    values <- mmd_values(blocks, asked$statistic)
     value <- settled$height * values[1L]
     c(value, permutation_p(values[1L], values[-1L], abs(sum(r)) / n^2), value)
   }, numeric(3))

@@ -154,16 +154,17 @@ test_table <- function(door, ..., rules, aside = "progress") {
 
 # --- The object --------------------------------------------------------------
 
-# An object of class c(class, "kernmean_fit", "htest"): fields as of
-# stats::t.test(), then ours, the same for all tests; what does not apply is
-# NULL. options: the request; law: as of permutation_null() or gamma_null(), for
-# the statistic before it is multiplied by height; origin: list(label: what the
-# data are called, ...), for update().
-new_test <- function(class, options, law, height = 1, ...) {
+# A test: an object of class c(class, "kernmean_fit", "htest") with the fields
+# of stats::t.test() and those of ours that all tests have; a field that does
+# not apply is NULL. options: the request; null: see new_null(); the other
+# fields are the dots.
+new_test <- function(class, options, statistic, null, ...) {
   fields <- list(
-    ..., p.value = law$p, gamma = law$gamma, null = options$null,
-    replicates = if (!is.null(law$draws)) height * law$draws,
-    type = options$statistic, estimator = options$estimator
+    statistic = stats::setNames(statistic$values[1L], statistic$name), ...,
+    p.value = null$p, gamma = null$gamma, null = options$null,
+    replicates = null$draws, type = options$statistic,
+    estimator = options$estimator, statistics = statistic$table,
+    spectra = statistic$spectra, left = if (statistic$left > 0) statistic$left
   )
   fields <- stats::setNames(fields[test_fields], test_fields)
   check_result(fields[c("statistic", "p.value", "replicates")],
@@ -180,12 +181,6 @@ test_fields <- c(
 )
 
 # --- What is asked for -------------------------------------------------------
-
-# What the statistic of a test is called, whose statistics are in a table where
-# there is a choice of them.
-statistic_name <- function(table, plain) {
-  if (NROW(table) > 1L) "max z" else c(table$statistic, plain)[1L]
-}
 
 # Has its statistic a formula in sums of kernel values, for all labelings?
 has_sums <- function(estimator) {
@@ -296,28 +291,6 @@ takes_all <- function(options, ways) {
   identical(options$permutations, "all") ||
     is.null(c(options$permutations, options$bins)) &&
       isTRUE(ways < most + 0.5) && !sees_order(options$estimator)
-}
-
-usual_level <- 0.05
-
-# Says where no labels could give a p-value at the usual level, but for want of
-# permutations that the user gave: that of the largest statistic, which symmetry
-# and ties may have several times.
-warn_least <- function(values, scale, scheme) {
-  drawn <- is.null(scheme$matrix)
-  few <- isTRUE(scheme$ways <= length(values))
-  least <- if (drawn) 1 / min(length(values), scheme$ways) else
-    permutation_p(max(values), values[-1L], scale, scheme$complete)
-  # Where all are equal check_varies() has said so.
-  if ((drawn || few) && least > usual_level * (1 + 1e-9) && least < 1) {
-    warn_kernmean(
-      "the p-value is at least ", format(least, digits = 2), if (few) {
-        paste0(": labels can be given in only ", scheme$ways, " ways")
-      } else {
-        paste(" with B =", scheme$B)
-      }, kind = "few"
-    )
-  }
 }
 
 # Of so many draws there must be room for the statistics.
@@ -478,82 +451,6 @@ refitted_draws <- function(statistic, scheme, estimator, flops, progress) {
   c(statistic(seq_len(n)), permuted_draws(
     \(orders) apply(orders, 2L, statistic), scheme, fits_at_once, progress
   ))
-}
-
-# --- p-values ----------------------------------------------------------------
-
-tie_slack <- 1e-10
-
-# The p-value of a permutation test: the share of draws at least as large as
-# the observed statistic, which counts as one of them unless `complete` (it is
-# among the draws already). Ties are ties to rounding of a statistic whose terms
-# are of size `scale`; NULL where these have the size of the statistics, as the
-# norms of shrunk means do.
-permutation_p <- function(observed, replicates, scale, complete = FALSE) {
-  scale <- scale %||% max(abs(c(observed, replicates)))
-  slack <- tie_slack * (abs(observed) + scale)
-  extra <- if (complete) 0 else 1
-  (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)
-}
-
-# list(p, draws) of a statistic, as observed and as drawn.
-permutation_null <- function(values, scale, scheme) {
-  warn_least(values, scale, scheme)
-  list(p = permutation_p(values[1L], values[-1L], scale, scheme$complete),
-       draws = values[-1L])
-}
-
-# A test that no permutation can change must not look like independence, or
-# like equal distributions. Of few draws it is chance.
-check_varies <- function(values, scheme, scale = NULL) {
-  drawn <- is.null(scheme$matrix)
-  if ((drawn || scheme$all) && length(values) > (if (drawn) 9L else 1L) &&
-        diff(range(values)) <= tie_slack * max(abs(values), scale)) {
-    warn_kernmean(
-      "no permutation changes the statistic, so that the test says nothing: ",
-      "to a kernel the points, or the values of a variable, are all equal, no ",
-      "two are alike, or they are the same in all that changes places"
-    )
-  }
-}
-
-# Of the statistics in each row.
-log_mean_exp <- function(z) {
-  top <- do.call(pmax, as.data.frame(z))
-  top + log(rowMeans(exp(z - top)))
-}
-
-# list(p, gamma: shape and scale) of a gamma law with this mean and variance, in
-# these units; without a variance there is no law, and p is 1.
-gamma_null <- function(observed, mean, variance, unit = 1) {
-  if (!(variance > 0)) {
-    return(list(p = 1))
-  }
-  law <- c(shape = mean^2 / variance, scale = unit * variance / mean)
-  check_result(c(law, 1 / law), "the gamma law")
-  list(p = stats::pgamma(observed, law[["shape"]], scale = law[["scale"]],
-                         lower.tail = FALSE), gamma = law)
-}
-
-# Of a constant, centering leaves rounding, which is not to be tested: entries
-# of this size, relative to the kernel values.
-rounding <- 16 * .Machine$double.eps
-
-# Mean and variance of sum_ij k_ij l_p(i)p(j) over all permutations, of centered
-# matrices, list(diagonal, trace, norm) each (Kazi-Aoual et al. 1995).
-form_moments <- function(x, y) {
-  n <- length(y$diagonal)
-  of <- \(part) {
-    t <- part$trace
-    t2 <- part$norm^2
-    c((n - 1) * t2 - t^2,
-      n * (n + 1) * sum(part$diagonal^2) - (n - 1) * (t^2 + 2 * t2))
-  }
-  a <- of(x)
-  b <- of(y)
-  list(mean = x$trace * y$trace / (n - 1),
-       variance = 2 * a[1L] * b[1L] / ((n - 1)^2 * (n + 1) * (n - 2)) +
-         a[2L] * b[2L] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3)))
 }
 
 # --- Words -------------------------------------------------------------------

@@ -24,10 +24,10 @@ test_that("statistics of sums are those of sizes as doubles at the border", {
     for (sizes in list(c(n, n), c(2L, n), c(n, n, n), c(n, 2L, 3L, n))) {
       sums <- large_sums(sizes)
       expect_type(sums$sizes, "integer")
-      biased <- \(sums) plain_statistic(sums, "biased")
-      of <- list(biased, \(sums) plain_statistic(sums, "unbiased"),
-                 \(sums) share_statistic(sums, shares),
-                 \(sums) pair_statistics(observed_sums(sums), biased),
+      biased <- \(sums) mmd_values(sums, "biased")
+      of <- list(biased, \(sums) mmd_values(sums, "unbiased"),
+                 \(sums) shrunk_values(sums, shares),
+                 \(sums) mmd_of_pairs(observed_sums(sums), biased),
                  \(sums) between_share(list(sums)))
       for (f in of) {
         expect_silent(value <- f(sums))
@@ -38,8 +38,8 @@ test_that("statistics of sums are those of sizes as doubles at the border", {
     two <- large_sums(c(n, n))
     # Half the value within samples, a quarter between them.
     expect_equal(biased(two), rep(0.5, 3))
-    expect_silent(fused <- fuse_statistic(list(two, two)))
-    expect_identical(fused, fuse_statistic(lapply(list(two, two), as_doubles)))
+    expect_silent(fused <- fused_values(list(two, two)))
+    expect_identical(fused, fused_values(lapply(list(two, two), as_doubles)))
     expect_true(all(is.finite(fused)))
   }
 })
