@@ -1,6 +1,7 @@
 # The shelf test_: tests: two samples, many groups, a model, independence.
 #
-# Offers from test_test.R: draw_permutations, permutation_p.
+# Offers from test_test.R: draw_permutations.
+# Offers from test_statistic.R: permutation_p.
 # Offers from test_methods.R: least_words.
 # Offers from test_filter.R: center_columns, distinct_positive,
 #   filter_most_columns, filter_most_points, pivoted_factor.
