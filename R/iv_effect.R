@@ -174,18 +174,13 @@ effect_system <- function(task, strength, apart, open) {
   rows <- seq_along(task$y)
   check_memory(length(rows), map_width(task), "use landmarks = or features =",
                copies = 8)
-  if (apart) {
-    task <- partialled(task)
-    moments <- task$whole
-  } else {
-    moments <- row_moments(task, rows)
-    moments$d$own <- own_moments(task, moments, rows)
-  }
-  strength <- strength %||% iv_strength(task, moments)
+  task <- if (apart) partialled(task) else with_moments(task)
+  moments <- task$whole
+  strength <- strength %||% iv_strength(task)
   if (apart && open && task$correct > 0) {
     task$correct <- strength_rule(strength, 1, moments$d$own$df)$correct
   }
-  system <- weak_system(task, moments)
+  system <- iv_system(task, moments)
   check_result(system$right, "a moment of the features",
                "'y' and of the blocks")
   axes <- system$units * system$spectrum$vectors

@@ -86,26 +86,20 @@ confint.rkhs_iv <- function(object, parm, level = 0.95, ...,
 #' @export
 confint.kme_effect_iv <- confint.rkhs_iv
 
-# The task of a fit, as one of method "weak".
+# The task of a fit, as one of method "weak", with its maps and, but for a nested
+# fit, what its design says of them.
 weak_task <- function(fit) {
   asked <- fit$arguments
-  weights <- read_row_weights(asked$weights, fit$n)
-  task <- fitted_task(fit)
-  task$w <- fit$w
-  task <- utils::modifyList(task, list(
-    weights = weights, clusters = asked$clusters,
-    design = read_design(asked$controls, fit$n, weights),
-    correct = c(fit$correct, 0)[1L], linear = c(fit$linear, 0)[1L]
-  ))
-  task$blocks <- fit$blocks
-  task$control$landmarks <- fit$landmarks
-  task$maps <- if (is.null(fit$maps)) make_maps(task, fit$blocks) else
+  task <- with_design(
+    fitted_task(fit), asked$controls, read_row_weights(asked$weights, fit$n),
+    asked$clusters, c(fit$correct, 0)[1L], c(fit$linear, 0)[1L]
+  )
+  task$maps <- if (is.null(fit$maps)) make_maps(task) else
     Map(\(map, name) c(map, fit$blocks[[name]]["sample"]), fit$maps,
         task$called)
   if (is_nested_fit(fit)) {
     return(task)
   }
-  task$straight <- straight_columns(fit$blocks$x, task$design)
   if (!is.null(fit$error$given)) {
     task <- given_task(task, exogenous_columns(task$blocks))
   }
@@ -133,8 +127,7 @@ line_interval <- function(fit, level, clusters) {
     stop_input("'method' must be \"wald\" but for one endogenous column of ",
                "numbers, or of two levels, not ", ncol(task$straight))
   }
-  if (!is.null(columns)) task <- partialled(task) else
-    task$whole <- row_moments(task, seq_along(task$y))
+  task <- if (is.null(columns)) with_moments(task) else partialled(task)
   root <- action_root(task, task$whole, "d")
   target <- task_targets(task, seq_along(task$y))
   out <- qr.coef(qr(target[, -1L, drop = FALSE]), target[, 1L])

@@ -534,14 +534,12 @@ nested_arguments <- door_table(
   units = c("a", "b", "c", "d", "y", "w", "subset"), hints = iv_arguments$hints
 )
 
-# The fit of a request. `called`: its names for the blocks of the estimator, see
-# iv_fit.R.
+# The fit of a request. `called` has its names for the blocks of the estimator,
+# see iv_task.R.
 fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
-  nested <- length(called) > 2L
   control <- asked[["control"]]
   preset <- asked$preset
-  control$rule <- control$rule %||%
-    if (nested || !is.null(preset)) "min" else "paired"
+  nested <- length(called) > 2L
   blocks <- read_blocks(asked[sort(called)], asked$kernel, control$scale,
                         preset)
   n <- blocks[[1L]]$sample$n
@@ -554,32 +552,45 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   } else {
     na_hint
   })
-  # Not the weights, which begin so.
+  # `[[`, since asked$w would match asked$weights.
   w <- asked[["w"]]
-  if (!is.null(w)) w <- check_outcome(w, n, "w", NULL)
+  if (!is.null(w)) w <- unname(check_outcome(w, n, "w", NULL))
+  task <- new_iv_task(
+    method, called, blocks, unname(y), rows[c("d", if (nested) "c")],
+    asked$penalty, asked_ridges(asked, lambda),
+    settled_control(asked, nested, n), preset, c(mu, preset$alpha_scale), ratio,
+    w, center = control$intercept %||% is.null(c(mu, preset, w)),
+    in_blocks = !is.null(preset) ||
+      "method" %in% attr(asked, "given") && method == "classic",
+    drawn = if (length(control$landmarks) == 1L) control$landmarks,
+    outcome = replace(y, !is.finite(asked$y), NA), arguments = stored(asked)
+  )
+  fit_iv(if (method == "classic") task else {
+    with_design(task, asked$controls, weights, clusters, control$correct,
+                asked$linear)
+  })
+}
+
+# The ridges that are asked for, or those that stand in their place.
+asked_ridges <- function(asked, lambda) {
+  lambda[lengths(lambda) == 0L] <- if (asked$penalty == "l2") 0 else
+    if (is.null(asked$preset)) "gcv" else NA
+  lambda
+}
+
+# The settings with the rule, and with the rows of landmarks.
+settled_control <- function(asked, nested, n) {
+  control <- asked[["control"]]
+  control$rule <- control$rule %||%
+    if (nested || !is.null(asked$preset)) "min" else "paired"
   landmarks <- control$landmarks
   if (length(landmarks) && (max(landmarks) > n || identical(landmarks, 1L) &&
                               n > 1L)) {
     stop_input("'landmarks' must be at least 2 rows of the ", n, ", not ",
                max(landmarks))
   }
-  drawn <- if (length(landmarks) == 1L) landmarks
-  if (!is.null(drawn)) control$landmarks <- sample.int(n, landmarks)
-  center <- control$intercept
-  center <- center %||% is.null(c(mu, preset, w))
-  lambda[lengths(lambda) == 0L] <- if (asked$penalty == "l2") 0 else
-    if (is.null(preset)) "gcv" else NA
-  task <- list(called = called, method = method, y = unname(y),
-               in_blocks = !is.null(preset) ||
-                 "method" %in% attr(asked, "given") && method == "classic",
-               correct = control$correct, linear = asked$linear,
-               clusters = clusters, weights = if (method == "weak") weights,
-               design = read_design(asked$controls, n, weights), w = unname(w),
-               rows = rows[c("d", if (nested) "c")], penalty = asked$penalty,
-               control = control, preset = preset, center = center,
-               blocks = blocks, drawn = drawn,
-               lambda = lambda, mu = c(mu, preset$alpha_scale), ratio = ratio)
-  fit_task(task, replace(y, !is.finite(asked$y), NA), stored(asked))
+  if (length(landmarks) == 1L) control$landmarks <- sample.int(n, landmarks)
+  control
 }
 
 # Rows outside the first moment need no outcome.

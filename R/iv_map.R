@@ -1,52 +1,52 @@
-# The shelf iv_: instrumental variables.
-#
-# Offers from iv_map.R: exact_map, fourier_map, landmark_map, map_features,
-#   point_features, section_features, small_map.
-# Offers from iv_iv.R: check_outcome, read_clusters, read_row_weights.
-#
 # Feature maps of the blocks of an instrumental-variable fit: K = FF', row i of
-# F the features of point i. A map is list(kind, sample, r: the number of
-# features, ...), made once for all rows.
-#
+# F the features of point i.
 
+# A map, made once for all rows of a sample: its kind, and r, the number of
+# features. By kind it has
+#   exact      factor, F, and centers, the rows of its pivots
+#   landmark   centers, rows, and root, see landmark_map()
+#   indicator  centers, the first row of each level
+#   group      groups, the group of each row
+#   fourier    omega and offset, see fourier_map()
 new_map <- function(kind, sample, r, ...) {
   list(kind = kind, sample = sample, r = r, ...)
 }
 
-# The maps of the blocks that a task calls for. Projections on an instrument
-# whose points come in groups are those on the groups, exactly.
-make_maps <- function(task, blocks) {
-  control <- task$control
-  maps <- Map(\(block, of, name) {
-    sample <- block$sample
-    if (length(c(control$landmarks, control$features)) &&
-          is_factor_variable(block)) {
-      # A factor has no need of approximation: its indicators are its features,
-      # and the first point of each level stands for it.
-      return(new_map("indicator", sample, ncol(sample$x), centers = match(
-        seq_len(ncol(sample$x)), max.col(sample$x, "first")
-      )))
-    }
-    if (!is.null(control$landmarks)) {
-      return(landmark_map(sample, control$landmarks, name))
-    }
-    if (!is.null(control$features)) {
-      return(fourier_map(block, control$features, name))
-    }
-    groups <- if (identical(task$lambda[[of]], 0) &&
-                    is.null(control$tol_instrument)) equal_points(sample)
-    # Indicators of the groups span what any kernel spans that tells points
-    # apart.
-    if (is.null(groups)) exact_map(sample, name) else
-      new_map("group", sample, max(groups), groups = groups)
-  }, blocks[task$called], names(task$called), task$called)
-  stats::setNames(maps, names(task$called))
+# The maps that a task calls for, by the names of its blocks.
+make_maps <- function(task, blocks = task$blocks) {
+  stats::setNames(Map(\(block, of, name) {
+    # A projection on points that come in groups is one on the groups.
+    grouped <- identical(task$lambda[[of]], 0)
+    block_map(block, name, task$control, grouped)
+  }, blocks[task$called], names(task$called), task$called), names(task$called))
 }
 
-# What is left of the trace when the exact factor stops.
+block_map <- function(block, name, control, grouped) {
+  sample <- block$sample
+  if (length(c(control$landmarks, control$features)) &&
+        is_factor_variable(block)) {
+    # A factor has no need of approximation: its indicators are its features,
+    # and the first point of each level stands for it.
+    return(new_map("indicator", sample, ncol(sample$x), centers = match(
+      seq_len(ncol(sample$x)), max.col(sample$x, "first")
+    )))
+  }
+  if (!is.null(control$landmarks)) {
+    return(landmark_map(sample, control$landmarks, name))
+  }
+  if (!is.null(control$features)) {
+    return(fourier_map(block, control$features, name))
+  }
+  groups <- if (grouped) equal_points(sample)
+  # Indicators of the groups span what any kernel spans that tells points apart.
+  if (is.null(groups)) exact_map(sample, name) else
+    new_map("group", sample, max(groups), groups = groups)
+}
+
+# The exact factor stops when this share of the trace is left.
 factor_tolerance <- 1e-13
 
-# All of K, to rounding: F has as many columns as K has rank.
+# The map of all of K, to rounding: F has as many columns as K has rank.
 exact_map <- function(sample, name) {
   n <- sample$n
   check_overflow(sample$kernel, sample_diagonal(sample))
@@ -61,6 +61,11 @@ exact_map <- function(sample, name) {
     if (!is.null(pivoted)) break
   }
   check_rank(pivoted$pivots, name)
+  pivoted_map(sample, pivoted)
+}
+
+# The map by a pivoted Cholesky factor.
+pivoted_map <- function(sample, pivoted) {
   new_map("exact", sample, length(pivoted$pivots), factor = pivoted$factor,
           centers = pivoted$pivots)
 }
@@ -98,7 +103,7 @@ landmark_map <- function(sample, rows, name) {
           root = s$vectors / rep(sqrt(s$values), each = m))
 }
 
-# The eigenpairs above a share of the largest value.
+# The eigenpairs whose values are above a share of the largest.
 kept_spectrum <- function(gram, tolerance) {
   pairs <- .Call(C_r_eigen, gram, nrow(gram))
   kept <- pairs$values > max(tolerance * pairs$values[1L], 0)
@@ -136,9 +141,9 @@ draw_fourier <- function(d, m) {
        offsets = stats::runif(m, 0, 2 * pi))
 }
 
-# --- What maps are for -------------------------------------------------------
+# --- Features ----------------------------------------------------------------
 
-# Rows of F.
+# The features of rows i, of F.
 map_features <- function(map, i) {
   switch(
     map$kind,
@@ -150,7 +155,7 @@ map_features <- function(map, i) {
   )
 }
 
-# C'F for a matrix with a row for each point.
+# C'F for a matrix C with a row for each point.
 map_sums <- function(map, c) {
   sums <- 0
   before <- map$kind == "landmark"
@@ -169,9 +174,10 @@ fourier_features <- function(map, x) {
                                 rbind(map$omega, map$offset)))
 }
 
-# What is kept of a function of the features: list(weights of all n points, 0 of
-# those that are no centers, centers), or of random features list(r, omega,
-# offset, theta).
+# The function of the features with coefficients theta, as a fit keeps it: the
+# weights of all n points, which are 0 but for the centers, and these; of random
+# features theta and what makes them. `straight`: linear columns before these
+# features, whose coefficients become slopes.
 map_function <- function(map, theta, straight = NULL) {
   if (length(straight)) {
     line <- seq_len(ncol(straight))
@@ -212,7 +218,8 @@ add_slopes <- function(values, f, z) {
     values
 }
 
-# Its values at new points of the sample that it was fitted to.
+# The values of the function f at new points, of the sample that it was fitted
+# to.
 function_at <- function(f, sample, new) {
   values <- if (is.null(f$weights)) {
     drop(product(fourier_features(f, new$z), as.matrix(f$theta)))
@@ -228,13 +235,14 @@ function_at <- function(f, sample, new) {
   add_slopes(values, f, new$z)
 }
 
-# What is kept of a map for features of new points of its sample.
+# The part of a map that features of new points need.
 small_map <- function(map) {
   if (map$kind == "exact") map$root <- take_rows(map$factor, map$centers)
   map[intersect(c("kind", "r", "centers", "root", "omega", "offset"),
                 names(map))]
 }
 
+# The features of new points.
 point_features <- function(map, sample, new) {
   k <- if (!is.null(map$root)) {
     if (is.null(new$values)) {
@@ -248,7 +256,8 @@ point_features <- function(map, sample, new) {
   )
 }
 
-# The features of functionals with these values at the sections of the centers.
+# The features of functionals that have the values k at the sections of the
+# centers, a row for each functional.
 section_features <- function(map, k) {
   if (map$kind == "exact") t(solve_lower(map$root, t(k))) else
     product(k, map$root)
@@ -261,13 +270,14 @@ feature_panels <- function(rows, r) {
   row_panels(rows, max(64, panel_cells %/% r))
 }
 
-# The columns of a block in the units of the user, by `name` without names.
+# The columns of a block in the units of the user; `name` is that of one without
+# a name.
 block_columns <- function(block, name) {
   part_frame(if (is_factor_variable(block)) variable_input(block) else
     sample_raw(block$sample), name)
 }
 
-# Points of a block; columns without a name are called by it.
+# The points of a block as a data frame.
 part_frame <- function(part, name) {
   if (is.factor(part)) stats::setNames(data.frame(part), name) else
     named_frame(part, name)

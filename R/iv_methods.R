@@ -314,12 +314,20 @@ score <- function(object, newdata, ...) {
   max(0, penalty_rule(task, n)$score * sum(parts) / n^2)
 }
 
-# The task of a fit, as far as its actions and penalties need it.
+# The rows of each moment.
+moments_of <- \(fit) fit$rows %||% list(d = !logical(fit$n))
+
+# The task of a fit.
 fitted_task <- function(fit) {
-  rows <- fit$rows %||% list(d = !logical(fit$n))
-  list(called = fit$called, y = fit$y, penalty = fit$penalty, rows = rows,
-       preset = fit$arguments$preset, control = fit$arguments[["control"]],
-       lambda = stats::setNames(as.list(rev(fit$lambda)), names(rows)))
+  rows <- moments_of(fit)
+  asked <- fit$arguments
+  control <- asked[["control"]]
+  control$landmarks <- fit$landmarks
+  new_iv_task(
+    fit$method, fit$called, fit$blocks, fit$y, rows, fit$penalty,
+    stats::setNames(as.list(rev(fit$lambda)), names(rows)), control,
+    asked$preset, w = fit$w
+  )
 }
 
 an_iv_fit <- is_a("rkhs_iv", "a fit of rkhs_iv() or rkhs_iv_nested()")
@@ -567,7 +575,7 @@ fit_rows.rkhs_iv <- function(x, ...) {
 # A row for each moment, over its rows.
 moment_table <- function(x) {
   residuals <- as.matrix(x$residuals)
-  rows <- fitted_task(x)$rows
+  rows <- moments_of(x)
   each <- \(f) vapply(seq_along(rows), \(l) f(residuals[rows[[l]], l]), 0)
   rms <- each(\(r) sqrt(mean(r^2)))
   share <- ifelse(rms == 0, 0, x$criterion / rms^2)
@@ -778,7 +786,7 @@ picture_function <- function(object, f, column, n) {
     frame[c(".lower", ".upper")] <- list(ends[, "lwr"], ends[, "upr"])
   }
   # The rows of the moment of the function.
-  rows <- fitted_task(object)$rows[[if (f == "g") "d" else "c"]]
+  rows <- moments_of(object)[[if (f == "g") "d" else "c"]]
   w <- object$w
   y <- if (f == "g") object$y else
     (w %||% 1) * object$fitted.values[, "g"]

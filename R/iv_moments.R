@@ -1,13 +1,9 @@
 # The moments of features that instrumental-variable fits are made of: sums over
-# rows, which add up. The task is that of iv_fit.R.
+# rows, which add up, so that a fold is taken away by a subtraction.
 
-is_nested <- \(task) "b" %in% names(task$called)
-is_norm <- \(task) task$penalty == "norm"
-
-preset_delta <- \(preset, n) preset$delta_scale * n^-preset$delta_exp
-
-# Of some rows: list(n, d, c, range), d and c those of a moment (see
-# action_moments()), range the F'F of the learners where the penalty needs it.
+# The moments of some rows: n, their number or the sum of their weights; d and c
+# as action_moments() has them; and, where the penalty needs it, the Gram matrix
+# F'F of the features of each learner, `range`.
 row_moments <- function(task, rows) {
   learners <- intersect(c("a", "b"), names(task$maps))
   c(list(n = sum(row_weights(task, rows))),
@@ -18,11 +14,11 @@ row_moments <- function(task, rows) {
     })))
 }
 
-# The moments of the instrument's features F with the columns of a moment's
-# regression, over its rows among these: list(n, gram: F'F, with: F'[Z, t, C],
-# square: Z_j'Z_j, design: C'[t, C]), Z the features of learners, t the target,
-# C what is partialled out, 1 by itself. The second moment has zeros for the
-# last two.
+# The sums of the moment d or c over those of the rows that it holds for. With F
+# the features of its instruments, Z those of the learners, t the target and C
+# the design (1 in classic fits): n, gram = F'F, with = F'[Z, t, C], square, the
+# diagonal of Z'Z, and design = C'[t, C]. The moment c has zeros in place of a
+# target and a design.
 action_moments <- function(task, rows, of) {
   rows <- rows[task$rows[[of]][rows]]
   c(list(n = sum(row_weights(task, rows))), sum_panels(task, rows, \(i) {
@@ -40,13 +36,9 @@ action_moments <- function(task, rows, of) {
   }))
 }
 
-row_weights <- \(task, i) if (is.null(task$weights)) rep(1L, length(i)) else
-  task$weights[i]
-
-# Features of rows. Where a design is partialled out (`partial`: its
-# coefficients by block, of all rows), they are its residuals, those of the
-# learner after its linear columns, `straight`, and rows have the roots of their
-# weights.
+# The features of rows i of a block, as the regression has them: where a design
+# is partialled out they are its residuals, the linear columns come before those
+# of the learner, and rows have the roots of their weights.
 task_features <- function(task, of, i) {
   f <- map_features(task$maps[[of]], i)
   if (is.null(task$partial)) {
@@ -57,6 +49,7 @@ task_features <- function(task, of, i) {
   f * sqrt(row_weights(task, i))
 }
 
+# The outcome and the design of rows i, with the roots of their weights.
 task_targets <- function(task, i) {
   if (is.null(task$partial)) {
     return(cbind(task$y[i], 1))
@@ -64,6 +57,7 @@ task_targets <- function(task, i) {
   cbind(task$y[i], take_rows(task$design, i)) * sqrt(row_weights(task, i))
 }
 
+# The sums over rows of the matrices that `value` makes of a panel of them.
 sum_panels <- function(task, rows, value) {
   sums <- NULL
   for (i in feature_panels(rows, map_width(task))) {
@@ -72,9 +66,7 @@ sum_panels <- function(task, rows, value) {
   sums
 }
 
-map_width <- \(task) max(vapply(task$maps, `[[`, 1, "r"))
-
-# The moments of the rows of two parts, or of those that are left.
+# The moments of the rows of two parts; with `-` of those that are left.
 moments_with <- function(one, other, join = `+`) {
   if (is.list(one)) Map(moments_with, one, other, list(join)) else
     join(one, other)
@@ -82,9 +74,9 @@ moments_with <- function(one, other, join = `+`) {
 
 # --- Small systems -----------------------------------------------------------
 
-# The root of G + lambda I for the Gram matrix, or moment, of n rows of an
-# instrument, without the ridge that of G where it is not 0: list(rank, times:
-# R'^{-1} z, back: R^{-1} z).
+# A root R, R'R = G + lambda I, of the Gram matrix G of n rows of an instrument.
+# Without a ridge it is that of the part of G that is not 0. `rank` is that of
+# R; the functions `times` and `back` return R'^{-1} z and R^{-1} z.
 instrument_root <- function(task, gram, n, of) {
   lambda <- penalty_rule(task, n, of)$lambda
   lower <- if (lambda > 0) cholesky(gram, lambda)
@@ -101,7 +93,8 @@ instrument_root <- function(task, gram, n, of) {
        back = \(z) product(s$vectors, z / root))
 }
 
-# L'z of a moment for right sides F'z, scaled to all rows: list(rank, times).
+# The root of the action P = LL' of a moment: its function `times` returns L'z
+# for right sides F'z, scaled from the rows of the moment to all rows.
 action_root <- function(task, moments, of) {
   moment <- moments[[of]]
   root <- instrument_root(task, moment$gram, moment$n, of)
@@ -109,7 +102,7 @@ action_root <- function(task, moments, of) {
   list(rank = root$rank, times = \(right) scale * root$times(right))
 }
 
-# (G + lambda I)^-1 times the right sides, without the ridge G^+.
+# (G + lambda I)^-1 times the right sides, without a ridge G^+ times them.
 solve_action <- function(task, gram, n, of, right) {
   root <- instrument_root(task, gram, n, of)
   root$back(root$times(right))
@@ -124,15 +117,14 @@ adversary_theta <- function(task, moment, of, theta, mean) {
   )))
 }
 
-# Without a base the identity.
-times <- \(x, y) if (is.null(x)) y else if (is.null(y)) x else product(x, y)
-
 first_stage_grid <- 10^seq(-6, 0, length.out = 25)
 
-# The ridge by generalized cross-validation of the regression of the learners'
-# features on the instrument, in units of the trace of its Gram matrix: data
-# frame(lambda, gcv). Of the learners, the first with `first` features, each
-# counts alike, whatever the units of its kernel are.
+# The ridges that are tried for an instrument and their scores by generalized
+# cross-validation, a data frame of lambda and gcv: the regression of the
+# learners' features on those of the instrument, in units of the trace of its
+# Gram matrix. Each learner counts alike, whatever the units of its kernel are;
+# the first of them has `first` features, after `straight` linear columns, which
+# do not count.
 first_stage <- function(moment, first, design = NULL, straight = 0L) {
   n <- moment$n
   s <- kept_spectrum(moment$gram, 0)
@@ -154,28 +146,17 @@ first_stage <- function(moment, first, design = NULL, straight = 0L) {
   data.frame(lambda = grid, gcv = pmax(left, 0) / n / freedom^2)
 }
 
-# Penalties in units of the matrix grow with the number of rows. For n rows
-# list(lambda: of a moment, mu: the factor of a grid, which is for all rows or
-# alpha_scale, score: what the authors multiply the criterion by).
-penalty_rule <- function(task, n, of = "d") {
-  norm <- is_norm(task)
-  if (is.null(task$preset)) {
-    return(list(lambda = task$lambda[[of]] * n / sum(task$rows[[of]]),
-                mu = if (norm) n / length(task$y) else 1, score = 1))
-  }
-  delta <- preset_delta(task$preset, n)
-  first <- norm && !is_nested(task)
-  score <- if (first) 2 * n * delta^2 else 1
-  list(lambda = if (first) n * delta^2 else as.double(norm),
-       mu = delta^4 / score, score = score)
-}
-
-check_penalty <- function(square, mu, failed = FALSE, ratio = 1) {
-  rounding <- nrow(square) * .Machine$double.eps * max(diag(square))
-  if (failed || !all(mu > rounding)) {
-    stop_kernmean("numeric", "the penalty ",
-                  format_number(min(mu) * min(1, ratio)),
-                  " is lost in the rounding of the normal equations; take a ",
-                  "larger one")
-  }
+# The task with a number for each ridge that is to be chosen, by the moments of
+# all its rows.
+settle_ridges <- function(task) {
+  check_result(task$whole, "a moment of the features", "'y' and of the blocks")
+  searched <- names(Filter(\(ridge) identical(ridge, "gcv"), task$lambda))
+  task$first_stage <- lapply(task$whole[searched], first_stage, task$maps$a$r,
+                             task$design, ncol(task$straight))
+  check_result(task$first_stage, "the criterion of the first stage",
+               "'x' and 'z'")
+  task$lambda[searched] <- lapply(task$first_stage, \(stage) {
+    stage$lambda[which.min(stage$gcv)]
+  })
+  task
 }

@@ -4,12 +4,13 @@
 #   A = Z'(P - alpha D)Z = U L U',  b = Z'(P - alpha D)y~,
 #   theta = U (max(L, 0) + mu)^-1 U'b,  g(x) = C b + (phi(x) - C Gamma)'theta.
 # D takes away what every row predicts of itself, by which weak instruments let
-# the regression of y on x in; alpha, the scale of the linear columns and the
+# the regression of y on x in. alpha, the scale of the linear columns and the
 # share of theta that is kept go by the strength of the instruments, which knows
 # nothing of y.
 
-# What is partialled out: 1 and the controls, factors as dummies, less their
-# means; attr "means": for new rows. Columns that others make are left out.
+# The design of n rows: 1 and the controls, less their means, factors as
+# dummies. Columns that others make are left out: attribute "kept" has the
+# numbers of the others, and "means" their means, for new rows.
 read_design <- function(controls, n, weights) {
   if (is.null(controls)) {
     return(matrix(1, n, 1L))
@@ -51,7 +52,7 @@ control_frame <- function(controls, n) {
   read_mixed(bind_columns(frame, names(frame)), "controls")
 }
 
-# Rows of the design for new controls, at their means for NULL.
+# The rows of the design for n rows of new controls; for NULL at their means.
 new_design <- function(object, controls, n) {
   design <- object$design
   if (is.null(controls)) {
@@ -65,96 +66,185 @@ new_design <- function(object, controls, n) {
   cbind(1, columns - rep(design$means, each = n))
 }
 
-# The coefficients of the features on the design, of all rows.
+# The coefficients of the features on the design, over all rows.
 partial_out <- function(task) {
-  root <- chol(cross(task$design, task$design * task$weights))
+  weighted <- task$design * task$weights
+  root <- chol(cross(task$design, weighted))
   lapply(c(a = "a", d = "d"), \(of) {
-    map <- task$maps[[of]]
-    sums <- map_sums(map, task$design * task$weights)
-    if (of == "a") {
-      sums <- cbind(cross(task$design * task$weights, task$straight), sums)
-    }
+    sums <- map_sums(task$maps[[of]], weighted)
+    if (of == "a") sums <- cbind(cross(weighted, task$straight), sums)
     backsolve(root, backsolve(root, sums, transpose = TRUE))
   })
 }
 
-# The columns of indicators of the first level of each factor of a block.
+# The column of the user that each coordinate of mixed points belongs to.
+mixed_columns <- function(scaling) {
+  nominal <- scaling$nominal
+  c(which(!nominal), rep(which(nominal), lengths(scaling$levels)))
+}
+
+# The coordinates of a block that indicate the first level of a factor.
 first_levels <- function(block) {
   if (is_factor_variable(block)) {
     return(match(block$first, block$levels))
   }
   scaling <- block$sample$kernel$scaling
   if (length(scaling$levels)) {
-    sum(!scaling$nominal) + cumsum(c(1L, lengths(scaling$levels)))
+    match(which(scaling$nominal), mixed_columns(scaling))
   }
 }
 
-# The linear columns of a learner, of factors among them their indicators, each
-# with standard deviation 1, less those that others and the design make; attr
-# "slopes": of the coordinates of its points, a column each; "of": which columns
-# they are.
+# The linear columns of a learner, indicators where it has factors, each with
+# standard deviation 1. Those that others or the design make are left out.
+# Attribute "slopes": a column for each of them, its slopes along the
+# coordinates of the points; "coordinates": the numbers of those that they come
+# from.
 straight_columns <- function(block, design) {
   sample <- block$sample
-  if (!knows_points(sample)) {
-    return(matrix(0, sample$n, 0L))
+  keep <- if (knows_points(sample)) {
+    # Whitened coordinates go back to the columns.
+    slopes <- sample$kernel$scaling$back %||% diag(ncol(sample$x))
+    x <- product(sample$x, slopes)
+    setdiff(which(!is_constant(x)), first_levels(block))
   }
-  # Whitened coordinates go back to the columns.
-  slopes <- sample$kernel$scaling$back %||% diag(ncol(sample$x))
-  x <- product(sample$x, slopes)
-  keep <- setdiff(which(!is_constant(x)), first_levels(block))
   if (!length(keep)) {
     return(matrix(0, sample$n, 0L))
   }
-  of <- column_spreads(take_columns(x, keep))
+  spreads <- column_spreads(take_columns(x, keep))
   slopes <- take_columns(slopes, keep) /
-    rep(of$unit * of$spread, each = ncol(x))
-  names <- colnames(sample$x)[keep]
-  names <- names %||% paste0("x", if (length(keep) > 1L) keep)
+    rep(spreads$unit * spreads$spread, each = ncol(x))
+  labels <- colnames(sample$x)[keep]
+  labels <- labels %||% paste0("x", if (length(keep) > 1L) keep)
   columns <- product(sample$x, slopes)
   found <- qr(cbind(design, columns), tol = 1e-7)
   own <- sort(found$pivot[seq_len(found$rank)] - ncol(design))
   own <- own[own > 0]
   structure(take_columns(columns, own), slopes = take_columns(slopes, own),
-            of = keep[own], dimnames = list(NULL, names[own]))
+            coordinates = keep[own], dimnames = list(NULL, labels[own]))
+}
+
+# A task with the design, the linear columns and the settings of the method
+# "weak".
+with_design <- function(task, controls, weights, clusters, correct, linear) {
+  class(task) <- "iv_weak"
+  name <- task$called[["a"]]
+  task$design <- read_design(controls, length(task$y), weights)
+  task$straight <- straight_columns(task$blocks[[name]], task$design)
+  if (isTRUE(linear > 0) && !ncol(task$straight)) {
+    stop_input("'linear' must be NULL or 0 where '", name, "' has no columns ",
+               "of numbers that vary; as.numeric() makes one of two levels")
+  }
+  task$weights <- weights
+  task$clusters <- clusters
+  task$correct <- correct
+  task$linear <- linear
+  task
 }
 
 is_linear_column <- \(task, n) seq_len(n) <= ncol(task$straight)
 
-# What rows say in a pass over them: `value(z, t, x, own, i)` summed, with Z,
-# the targets and the roots x = R'^{-1}F' of some rows; `own` multiplies by D.
-# With clusters each is by itself, and D has their blocks of P.
+# The sums over rows of value(z, t, x, own, i), matrices that some rows i add:
+# z are their features of the learner, t their targets, x = R'^{-1}F' those of
+# the instruments, and own() multiplies a matrix with a row for each of them by
+# D. With clusters D has their blocks of P, and each cluster comes by itself.
 over_rows <- function(task, root, rows, value) {
   alone <- is.null(task$clusters)
-  of <- \(i) {
+  value_of <- \(i) {
     x <- root$times(t(task_features(task, "d", i)))
     own <- if (alone) \(z) column_dots(x) * z else
       \(z) cross(x, product(x, z))
     value(task_features(task, "a", i), task_targets(task, i), x, own, i)
   }
   if (alone) {
-    return(sum_panels(task, rows, of))
+    return(sum_panels(task, rows, value_of))
   }
   groups <- split(rows, task$clusters[rows, drop = TRUE])
-  Reduce(\(a, b) Map(`+`, a, b), lapply(groups, of))
+  Reduce(\(a, b) Map(`+`, a, b), lapply(groups, value_of))
 }
 
-# The part of A and b of rows that predict themselves: list(square: Z'DZ, with:
-# Z'D[y, C], df: tr D).
+# The part of A and b by which rows predict themselves: square = Z'DZ, with =
+# Z'D[y, C], and df = tr D.
 own_moments <- function(task, whole, rows) {
   over_rows(task, action_root(task, whole, "d"), rows, \(z, t, x, own, i) {
     list(square = cross(z, own(z)), with = cross(z, own(t)), df = sum(x^2))
   })
 }
 
-# A data frame (fitted, actual) for each linear column, with standard deviation
-# 1 and mean 0.
-first_stage_values <- function(task, whole) {
+# The task with the features less what the design says of them, the moments of
+# all rows and of cells of rows, a factor, and the ridge that is to be chosen.
+with_moments <- function(task, cells = NULL) {
+  rows <- seq_along(task$y)
+  cells <- split(rows, cells %||% (0 * rows))
+  task$partial <- partial_out(task)
+  task$parts <- lapply(cells, row_moments, task = task)
+  task$whole <- Reduce(moments_with, task$parts)
+  task <- settle_ridges(task)
+  task$parts <- Map(\(part, i) {
+    part$d$own <- own_moments(task, task$whole, i)
+    part
+  }, task$parts, cells)
+  task$whole <- Reduce(moments_with, task$parts)
+  task
+}
+
+# The same with a ridge chosen anew for what the design leaves, unless there was
+# none.
+partialled <- function(task) {
+  if (task$lambda$d > 0) task$lambda$d <- "gcv"
+  with_moments(task)
+}
+
+# --- The system --------------------------------------------------------------
+
+# A scale of the linear columns at which no penalty that is tried matters, times
+# tr K/n.
+unpenalized <- 1e6
+
+iv_system.iv_weak <- function(task, moments, first = NULL) {
+  m <- moments$d
+  n <- ncol(m$own$square)
+  root <- action_root(task, moments, "d")
+  x <- root$times(m$with)
+  learner <- seq_len(n)
+  mean <- qr.coef(qr(take_columns(m$design, -1L)), m$design[, 1L])
+  mean[is.na(mean)] <- 0
+  contrast <- as.matrix(c(1, -mean))
+  a <- take_columns(x, learner)
+  t <- drop(product(take_columns(x, -learner), contrast))
+  share <- task$correct * length(task$y) / moments$n
+  units <- ifelse(is_linear_column(task, n),
+                  sqrt(min(task$linear, unpenalized * task$unit)), 1)
+  square <- (cross(a) - share * m$own$square) * outer(units, units)
+  right <- units * drop(cross(a, as.matrix(t)) -
+                          share * product(m$own$with, contrast))
+  new_iv_system(a, t, square, right, n, mean,
+                c(a = task$maps$a$r, d = root$rank),
+                spectrum = .Call(C_r_eigen, square, n), units = units)
+}
+
+# The system of the line alone, without the curve.
+line_system <- function(task, system) {
+  line <- seq_len(ncol(task$straight))
+  least <- eigen(system$square[line, line, drop = FALSE], TRUE)
+  system$spectrum$values <- replace(0 * system$spectrum$values, line,
+                                    least$values)
+  system$spectrum$vectors[] <- 0
+  system$spectrum$vectors[line, line] <- least$vectors
+  system
+}
+
+# --- Errors ------------------------------------------------------------------
+
+# For each linear column, with standard deviation 1 and mean 0, its values and
+# what the instruments say of them: a data frame of fitted and actual.
+first_stage_values <- function(task) {
   line <- seq_len(ncol(task$straight))
   if (!length(line)) {
     return(NULL)
   }
-  theta <- solve_action(task, whole$d$gram, whole$d$n, "d",
-                        take_columns(whole$d$with, line))
+  moment <- task$whole$d
+  theta <- solve_action(task, moment$gram, moment$n, "d",
+                        take_columns(moment$with, line))
   panels <- feature_panels(seq_along(task$y), map_width(task))
   fitted <- do.call(rbind, lapply(panels, \(i) {
     product(task_features(task, "d", i), theta) / sqrt(row_weights(task, i))
@@ -166,96 +256,60 @@ first_stage_values <- function(task, whole) {
   }), colnames(x))
 }
 
-# A scale of the linear columns at which no penalty that is tried matters, times
-# tr K/n.
-unpenalized <- 1e6
-
-# The system of some rows.
-weak_system <- function(task, moments) {
-  m <- moments$d
-  n <- ncol(m$own$square)
-  root <- action_root(task, moments, "d")
-  x <- root$times(m$with)
-  of <- seq_len(n)
-  fit <- qr.coef(qr(take_columns(m$design, -1L)), m$design[, 1L])
-  fit[is.na(fit)] <- 0
-  contrast <- c(1, -fit)
-  a <- take_columns(x, of)
-  t <- drop(product(take_columns(x, -of), as.matrix(contrast)))
-  share <- task$correct * length(task$y) / moments$n
-  units <- ifelse(is_linear_column(task, n),
-                  sqrt(min(task$linear, unpenalized * task$unit)), 1)
-  square <- (cross(a) - share * m$own$square) * outer(units, units)
-  list(
-    square = square, spectrum = .Call(C_r_eigen, square, n),
-    right = units * drop(cross(a, as.matrix(t)) - share *
-                           product(m$own$with, as.matrix(contrast))),
-    x = a, t = t, units = units, mean = fit,
-    ranks = c(a = task$maps$a$r, d = root$rank), solve = solve_weak
-  )
-}
-
-# theta for each mu, a column each, and of it the share `keep`.
-solve_weak <- function(system, mu, keep = 1) {
-  check_penalty(system$square, mu)
-  theta <- keep * ridge_weak(system, mu)
-  list(theta = list(g = theta), criterion = rbind(
-    colSums((system$t - product(system$x, theta))^2), 0
-  ))
-}
-
-ridge_weak <- function(system, mu) {
-  s <- system$spectrum
-  system$units * product(
-    s$vectors, drop(cross(s$vectors, as.matrix(system$right))) /
-      outer(pmax(s$values, 0), mu, `+`)
-  )
-}
-
+# Intervals belong to a fit with less bias: its penalty is that of the estimate
+# over this.
 less_penalty <- 64
 
-# The system without the curve.
-line_system <- function(task, system) {
-  line <- seq_len(ncol(task$straight))
-  least <- eigen(system$square[line, line, drop = FALSE], TRUE)
-  system$spectrum$values <- replace(0 * system$spectrum$values, line,
-                                    least$values)
-  system$spectrum$vectors[] <- 0
-  system$spectrum$vectors[line, line] <- least$vectors
-  system
-}
-
-# Errors of a fit from its residuals r, in one more pass. A band belongs to a
-# fit with less bias, with a 64th of the penalty: g(x) = cb + (phi(x) -
-# c Gamma)'theta has the variance v'Vv, v = (c, phi(x) - c Gamma), V from the
-# scores of rows, or of clusters. list(theta, mean: b, covariance: V in `unit`s
-# of y, overid:
-# r'Pr over its mean where E[r | z] = 0, and p.value, clusters: their number,
-# first: of each linear column its values and what the instruments say of it).
-weak_errors <- function(task, whole, system, theta = NULL, mu = 0) {
-  # Infinite: an estimate with so little penalty has no part in directions that
-  # are not identified.
+# What the intervals of a fit are made of. They belong to the fit with the
+# penalty mu over 64: g(x) = cb + (phi(x) - c Gamma)'theta has the variance v'Vv
+# with v = (c, phi(x) - c Gamma).
+#   theta, mean   theta and b
+#   unit          of y, a power of 2: squares of squares must not overflow
+#   covariance    V in these units, by the scores of rows, or of clusters
+#   clusters      their number
+#   first         see first_stage_values()
+#   overid        the statistic and p-value of over_identification(), by the
+#                 residuals of the coefficients `shown`; NULL: of theta
+iv_errors <- function(task, system, shown = NULL, mu = 0) {
+  # An estimate with so little penalty has no part in directions that are not
+  # identified.
   values <- system$spectrum$values
   least <- rounding_of(length(values), max(abs(values)))
   system$spectrum$values[values <= least] <- Inf
-  under <- ridge_weak(system, mu / less_penalty)
-  theta <- theta %||% under
-  contrast <- \(theta) rbind(-theta, 1, as.matrix(-system$mean))
-  # Squares of squares must not leave the range of numbers.
+  theta <- spectral_theta(system, mu / less_penalty)
+  shown <- shown %||% theta
   unit <- power_below(max(abs(task$y)))
-  final <- contrast(theta) / unit
-  less <- contrast(under) / unit
-  root <- action_root(task, whole, "d")
+  contrast <- \(theta) rbind(-theta, 1, as.matrix(-system$mean)) / unit
+  design <- take_columns(task$whole$d$design, -1L)
+  inverse <- chol2inv(chol(design))
+  sums <- score_sums(task, system, inverse, contrast(theta), contrast(shown))
+  bread <- error_bread(system, inverse, mu / less_penalty)
+  left <- (system$t - product(system$x, shown)) / unit
+  list(
+    theta = drop(theta), mean = system$mean, unit = unit,
+    # The columns of the design take degrees of freedom.
+    covariance = product(bread, product(sums$meat, bread)) /
+      (1 - (ncol(design) - 1) / length(task$y)),
+    clusters = nlevels(task$clusters), first = first_stage_values(task),
+    overid = over_identification(sums$law, left)
+  )
+}
+
+# The sums over rows, or clusters, of the squared scores of the coefficients of
+# the design and of theta, `meat`, by the residuals that `less` makes of the
+# features and targets; and of the squared moments ll'r^2, `law`, by those that
+# `final` makes.
+score_sums <- function(task, system, inverse, less, final) {
   alone <- is.null(task$clusters)
-  inverse <- chol2inv(chol(take_columns(whole$d$design, -1L)))
-  # Of DZ what y~ has lost to C.
-  lost <- product(inverse, t(take_columns(whole$d$own$with, -1L)))
-  sums <- over_rows(task, root, seq_along(task$y), \(z, t, x, own, i) {
+  # What the correction of y~ has lost to the design.
+  lost <- product(inverse, t(take_columns(task$whole$d$own$with, -1L)))
+  over_rows(task, action_root(task, task$whole, "d"), seq_along(task$y),
+            \(z, t, x, own, i) {
     both <- cbind(z, t)
     e <- drop(product(both, less))
-    c <- take_columns(t, -1L)
-    moved <- own(z) - product(c, lost)
-    scores <- cbind(c, cross(x, system$x) - task$correct * moved)
+    design <- take_columns(t, -1L)
+    moved <- own(z) - product(design, lost)
+    scores <- cbind(design, cross(x, system$x) - task$correct * moved)
     scores <- e * scores
     directions <- x * rep(drop(product(both, final)), each = nrow(x))
     if (!alone) {
@@ -264,27 +318,29 @@ weak_errors <- function(task, whole, system, theta = NULL, mu = 0) {
     }
     list(meat = cross(scores), law = tcross(directions))
   })
-  of_c <- seq_along(system$mean)
-  bread <- diag(nrow(sums$meat))
-  bread[of_c, of_c] <- inverse
+}
+
+# The inverse of the normal matrix, of the design and of theta.
+error_bread <- function(system, inverse, mu) {
   s <- system$spectrum
-  bread[-of_c, -of_c] <- outer(system$units, system$units) * tcross(
-    s$vectors / rep(s$values + mu / less_penalty, each = nrow(s$vectors)),
-    s$vectors
+  first <- seq_len(nrow(inverse))
+  bread <- diag(nrow(inverse) + nrow(s$vectors))
+  bread[first, first] <- inverse
+  bread[-first, -first] <- outer(system$units, system$units) * tcross(
+    s$vectors / rep(s$values + mu, each = nrow(s$vectors)), s$vectors
   )
-  mean <- sum(diag(sums$law))
+  bread
+}
+
+# The test of overidentification: r'Pr, of L'r, over its mean where E[r | z] =
+# 0, by a gamma law with the moments that the squares ll'r^2 say.
+over_identification <- function(law, left) {
+  mean <- sum(diag(law))
   # Without residuals there is nothing to test.
   mean[mean == 0] <- NA
-  statistic <- sum(((system$t - product(system$x, theta)) / unit)^2) / mean
-  variance <- 2 * sum(sums$law^2) / mean^2
-  list(
-    theta = drop(under), mean = system$mean, unit = unit,
-    # The columns of C take degrees of freedom.
-    covariance = product(bread, product(sums$meat, bread)) /
-      (1 - (length(of_c) - 1) / length(task$y)),
-    clusters = nlevels(task$clusters), first = first_stage_values(task, whole),
-    overid = c(statistic = statistic, p.value = stats::pgamma(
-      statistic, 1 / variance, 1 / variance, lower.tail = FALSE
-    ))
-  )
+  statistic <- sum(left^2) / mean
+  shape <- 1 / (2 * sum(law^2) / mean^2)
+  c(statistic = statistic, p.value = stats::pgamma(
+    statistic, shape, shape, lower.tail = FALSE
+  ))
 }

@@ -54,17 +54,15 @@ printed <- function(x, y, z, lambda, mu) {
 
 # All that a fit takes but the values of g, for several penalties at once.
 with_grid <- function(data, lambda, mu) {
-  task <- list(
-    called = c(a = "x", d = "z"), y = data$y, penalty = "norm",
-    method = "classic", center = FALSE, lambda = list(d = lambda),
-    rows = list(d = rep(TRUE, length(data$y))), control = iv_control(),
-    blocks = internal$read_blocks(list(x = data$a, z = data$d), NULL, NULL,
-                                  NULL)
+  blocks <- internal$read_blocks(list(x = data$a, z = data$d), NULL, NULL,
+                                 NULL)
+  task <- internal$new_iv_task(
+    "classic", c(a = "x", d = "z"), blocks, data$y,
+    list(d = rep(TRUE, length(data$y))), "norm", list(d = lambda), iv_control()
   )
-  task$maps <- internal$make_maps(task, task$blocks)
+  task$maps <- internal$make_maps(task)
   moments <- internal$row_moments(task, seq_along(data$y))
-  system <- internal$iv_system(task, moments, task$rows$d)
-  internal$solve_system(system, mu)
+  internal$iv_solve(internal$iv_system(task, moments), mu)
 }
 
 # Each gives the times that should not depend on the BLAS.
