@@ -86,8 +86,8 @@ confint.rkhs_iv <- function(object, parm, level = 0.95, ...,
 #' @export
 confint.kme_effect_iv <- confint.rkhs_iv
 
-# The task of a fit, as one of method "weak", with its maps and, but for a nested
-# fit, what its design says of them.
+# The task of a fit, as one of method "weak", with its maps and, but for a
+# nested fit, what its design says of them.
 weak_task <- function(fit) {
   asked <- fit$arguments
   task <- with_design(
