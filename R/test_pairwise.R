@@ -32,19 +32,18 @@
 #' where that is above 0.05.
 #'
 #' @section Cost:
-#' For averages, kernels of one sign and groups of unequal size the statistics
-#' come from the sums of one fold, \eqn{R_{ih} = \sum_{j \in h}
-#' K_{ij}}{R_ih = sum of K_ij over j in h}: with \eqn{r_i = R_{ig} +
-#' R_{ih}}{r_i = R_ig + R_ih} over the pair, \eqn{t = \sum_i r_i}{t = sum r_i},
-#' s the smaller sample as relabeled (m points, the other n), \eqn{q = \sum_{ij
-#' \in s} K_{ij}}{q = the sum of K over s and s}, \eqn{\rho = \sum_{i \in s}
+#' Each pair takes the time of its two-sample test. Groups of at most a quarter
+#' of a `reference` take less: for averages and kernels of one sign their
+#' statistics come from the sums of one fold over all points. With
+#' \eqn{r_i}{r_i} the sum of row i of K over the pair, \eqn{t = \sum_i r_i}{t = sum r_i}, s the
+#' smaller sample as relabeled (m points, the other n), \eqn{q = \sum_{ij \in s}
+#' K_{ij}}{q = the sum of K over s and s} and \eqn{\rho = \sum_{i \in s}
 #' r_i}{rho = the sum of r over s},
 #' \deqn{\mathrm{MMD}^2 = q/m^2 + (t - 2\rho + q)/n^2 - 2(\rho -
 #' q)/(mn),}{MMD^2 = q/m^2 + (t - 2 rho + q)/n^2 - 2 (rho - q)/(mn),}
-#' and the unbiased statistic likewise: O(N^2 d) time for all groups together
-#' (N points), O(B m^2 d) for a pair, N doubles for each group; a draw that lies
-#' in the larger group serves all pairs of it. Otherwise each pair takes the
-#' time of its two-sample test.
+#' and the unbiased statistic likewise: O(N^2 d) time for all N points together,
+#' O(B m^2 d) for a pair, N doubles for each group. A draw that lies in the
+#' reference serves all groups of one size.
 #'
 #' @param x A numeric vector, matrix or data frame (as in [mmd_test()]), the
 #'   points of all groups in rows; a [gram()] of them, or their distances
@@ -121,7 +120,7 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   compare_pooled(x, asked)
 }
 
-# The comparisons of what the methods make of the data.
+# The comparisons of pooled samples or sketches, see pool_samples().
 compare_pooled <- function(pooled, asked) UseMethod("compare_pooled")
 compare_pooled.pooled_samples <- function(pooled, asked) {
   options <- mmd_options(asked)
@@ -134,8 +133,8 @@ compare_pooled.pooled_samples <- function(pooled, asked) {
                "of which is permuted by itself, not ",
                describe(options$permutations))
   }
-  # Their names, the same for all pairs.
   listed <- list_pairs(levels(samples$groups), samples$sizes, options$reference)
+  # All pairs have the same views, which are made for each.
   samples$views <- view_names(samples, options, max(listed$m + listed$n))
   samples <- settle_compared(samples, options)
   pairs <- compared_pairs(samples, options)
@@ -166,11 +165,10 @@ mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
                data, missing(na.action), parent.frame(), ...)
 }
 
-# The samples as their pairs need them. What an average chooses, noise, comes
-# from the whole sample, as the bandwidth does: with walkable: the sample;
-# first: the points before each group; estimator: with nothing left to choose;
-# noise; and of averages the sample whose sums they are, `summed`, and the
-# factor of these, height.
+# The samples with what their pairs need: the sample as `walkable`, the points
+# before each group as `first`, the estimator with nothing left to choose, and
+# its noise, which comes from the whole sample as the bandwidth does. An average
+# has the sample whose sums it is, `summed`, and their factor, `height`.
 settle_compared <- function(samples, asked) {
   sample <- walkable_sample(samples$sample)
   samples$walkable <- sample
@@ -192,9 +190,9 @@ settle_compared <- function(samples, asked) {
 
 # --- The pairs ---------------------------------------------------------------
 
-# A data frame with a row for each comparison: first, second (groups, in the
-# order of their levels), m, n (their sizes), units: what changes places, see
-# sample_units(); bins; fast: is the statistic made of pooled sums?
+# The pairs: a data frame with a row for each comparison. It has the numbers of
+# the two groups (first, second) and their sizes (m, n), the units and bins that
+# change places, and `fast`, whether the statistic comes from pooled sums.
 compared_pairs <- function(settled, asked) {
   labels <- levels(settled$groups)
   pairs <- list_pairs(labels, settled$sizes, asked$reference)
@@ -211,12 +209,14 @@ compared_pairs <- function(settled, asked) {
                  labels[pairs$second[p]], "': ", conditionMessage(e))
     })
   }
-  # The kernel values of the smaller sample, where they are few beside a pass
-  # over all of the pair.
   least <- as.double(pmin(pairs$m, pairs$n))
   total <- as.double(pairs$m + pairs$n)
+  # Pooled sums pay for groups that are small beside a reference, and whose own
+  # kernel values are few beside a pass over the pair.
+  reference <- settled$sizes[match(asked$reference %||% NA, labels)]
   pairs$fast <- draws_among_all(asked) && has_pooled_sums(settled, asked) &
-    lengths(pairs$bins) == 0L & least^2 <= pmax(16 * total, total^2 / 64) &
+    (4 * least <= reference) %in% TRUE & lengths(pairs$bins) == 0L &
+    least^2 <= pmax(16 * total, total^2 / 64) &
     choose(total, least) > max(asked$B, asked$enumerated) + 0.5
   pairs
 }
@@ -239,8 +239,8 @@ pair_rows <- function(settled, pair) {
   sequence(settled$sizes[groups], settled$first[groups] + 1L)
 }
 
-# Do pooled sums give the statistic, and the size of its terms? Kernel values of
-# one sign have that of their sum.
+# Do pooled sums give the statistic and the size of its terms? The terms are as
+# large as their sum where all kernel values have one sign.
 has_pooled_sums <- function(settled, asked) {
   sample <- settled$summed
   if (is.null(sample) || !is.null(c(settled$bandwidths, asked$filter,
@@ -258,9 +258,9 @@ draws_at_random <- function(asked) {
   asked$null != "gamma" && is.null(asked$permutations)
 }
 
-# The pairs with the least p-value that each can have, and the number of
-# labelings where all are taken, else 0. Says what no data could change: too
-# few labelings or draws.
+# The pairs with the least p-value possible for each, and the number of its
+# labelings where all are taken, else 0. Warns where no data could give an
+# adjusted p-value of 0.05: there are too few labelings or draws.
 least_of_pairs <- function(pairs, asked) {
   pairs$labelings <- 0
   pairs$least <- 0
@@ -270,7 +270,7 @@ least_of_pairs <- function(pairs, asked) {
       group <- rep(1:2, units$sizes)
       ways <- count_labelings(group, units$blocks)
       if (takes_all(asked, ways)) pairs$labelings[p] <- round(ways)
-      # Two groups that are as large in each block can be exchanged.
+      # Exchanging two groups of the same size in each block changes nothing.
       blocks <- units$blocks %||% (0 * group)
       pairs$least[p] <- (1 + all(rowsum(2 * group - 3, blocks) == 0)) / ways
     }
@@ -292,8 +292,9 @@ least_of_pairs <- function(pairs, asked) {
 
 # --- The tests ---------------------------------------------------------------
 
-# The statistics, the p-values and the squared distances of plain means, three
-# rows. Comparisons of the same two sizes share the permutations.
+# A matrix with a column for each pair: the statistic, the p-value and the
+# squared distance of plain means. Comparisons of the same two sizes share the
+# permutations.
 compare_pairs <- function(settled, pairs, asked) {
   bar <- progress_bar(asked$progress)
   on.exit(bar$close())
@@ -302,17 +303,20 @@ compare_pairs <- function(settled, pairs, asked) {
   sums <- if (any(pairs$fast)) pooled_sums(settled)
   results <- matrix(0, 3L, nrow(pairs))
   done <- 0
-  sizes <- paste(pmin(pairs$m, pairs$n), pmax(pairs$m, pairs$n))
-  for (size in unique(sizes)) {
-    those <- which(sizes == size)
-    drawn <- shared_draws(pairs[those, ], asked)
-    fast <- those[pairs$fast[those]]
-    for (i in c(alike(pairs, fast, asked$B), setdiff(those, fast))) {
-      results[, i] <- if (pairs$fast[i[1L]]) {
-        sums_pairs(settled, sums, pairs[i, ], drawn, asked)
-      } else {
+  least <- pmin(pairs$m, pairs$n)
+  sizes <- paste(least, pmax(pairs$m, pairs$n))
+  for (same in split(seq_along(sizes), factor(sizes, unique(sizes)))) {
+    fast <- pairs$fast[same[1L]]
+    drawn <- shared_draws(pairs[same, ], asked)
+    at_once <- max(1, most_members %/% (least[same[1L]] * (asked$B + 1)))
+    # In a panel of pairs the reference stands first, or second.
+    panels <- if (fast) unlist(lapply(
+      split(same, pairs$m[same] > pairs$n[same]), row_panels, at_once
+    ), FALSE)
+    for (i in panels %||% same) {
+      results[, i] <- if (fast) sums_pairs(settled, sums, pairs[i, ], drawn,
+                                           asked) else
         general_pair(settled, pairs[i, ], drawn, asked)
-      }
       done <- done + length(i)
       bar$at(done / nrow(pairs))
     }
@@ -321,20 +325,22 @@ compare_pairs <- function(settled, pairs, asked) {
 }
 
 most_shared <- 2^26
+most_members <- 2^22
 
 # Permutations for the comparisons of the same two sizes, drawn as in the
-# two-sample test with the smaller sample first: N x B, or the rows of that
-# sample alone, which sums take; NULL where each comparison draws by itself.
+# two-sample test with the smaller sample first: an N x B matrix, or the rows of
+# that sample, of which sums are made; NULL where each comparison draws by
+# itself.
 shared_draws <- function(pairs, asked) {
   sizes <- sort(c(pairs$m[1L], pairs$n[1L]))
   n <- sum(sizes)
   B <- asked$B
-  general <- !pairs$fast & lengths(pairs$bins) == 0L
-  kept <- if (any(general) && as.double(n) * B <= most_shared) n else
-    if (any(pairs$fast)) sizes[1L]
-  if (!draws_among_all(asked) || is.null(kept)) {
+  shared <- pairs$fast[1L] || !length(pairs$bins[[1L]]) &&
+    as.double(n) * B <= most_shared
+  if (!draws_among_all(asked) || !shared) {
     return(NULL)
   }
+  kept <- if (pairs$fast[1L]) sizes[1L] else n
   check_memory(kept, B / 2, "use fewer permutations", copies = 4,
                what = "the permutations")
   step <- max(1L, as.integer(most_shared / 16 / n))
@@ -367,8 +373,8 @@ general_pair <- function(settled, pair, drawn, asked) {
 
 # --- From pooled sums --------------------------------------------------------
 
-# list(rows: sums of kernel values of each point with each group, points x
-# groups; diagonal; source)
+# The sums of kernel values of each point with each group, a matrix points x
+# groups, with the diagonal and the source of the kernel values.
 pooled_sums <- function(settled) {
   sample <- settled$summed
   check_memory(sample$n, length(settled$sizes), "use fewer groups",
@@ -379,22 +385,11 @@ pooled_sums <- function(settled) {
        diagonal = sample_diagonal(sample), source = source)
 }
 
-most_members <- 2^22
-
-# Comparisons of the same larger group with groups of one size, so many at a
-# time, as lists of their numbers.
-alike <- function(pairs, those, B) {
-  larger <- ifelse(pairs$m <= pairs$n, pairs$second, -pairs$first)[those]
-  unlist(lapply(split(those, larger), \(i) {
-    least <- min(pairs$m[i], pairs$n[i])
-    row_panels(i, max(1, most_members %/% (least * (B + 1))))
-  }), recursive = FALSE, use.names = FALSE)
-}
-
-# With r_i the sum of row i over the pair, t = sum_i r_i, a labeling that gives
-# s to the smaller sample has the sums q = s'Ks within it, s'r - q between the
-# two, and t - 2 s'r + q within the other. Where s lies in the larger group, q
-# is that of all pairs.
+# The results of groups of one size against the reference. With r_i the sum of
+# row i over the pair and t = sum_i r_i, a labeling that gives the points s to
+# the group has the sums q = s'Ks within it, s'r - q between the two, and t - 2
+# s'r + q within the other. Where s lies in the reference, q is that of all
+# pairs.
 sums_pairs <- function(settled, sums, pairs, drawn, asked) {
   n <- pairs$m[1L] + pairs$n[1L]
   m <- min(pairs$m[1L], pairs$n[1L])
@@ -406,16 +401,16 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
   members <- c(lapply(rows, `[`, places[, mixed]),
                list(rows[[1L]][places[, !mixed]]))
   forms <- .Call(C_r_small_forms, sums$source, matrix(unlist(members), m))
-  of_each <- seq_len(sum(mixed) * nrow(pairs))
+  own <- seq_len(sum(mixed) * nrow(pairs))
   within <- matrix(0, ncol(places), nrow(pairs))
-  within[mixed, ] <- forms[of_each]
-  within[!mixed, ] <- forms[-of_each]
-  over <- \(v) matrix(colSums(matrix(v[places], m)))
+  within[mixed, ] <- forms[own]
+  within[!mixed, ] <- forms[-own]
+  sums_over <- \(v) matrix(colSums(matrix(v[places], m)))
   vapply(seq_along(rows), \(i) {
     r <- rowSums(sums$rows[rows[[i]], c(pairs$first[i], pairs$second[i])])
     diagonal <- sums$diagonal[rows[[i]]]
-    blocks <- block_sums(take_columns(within, i), over(r), over(diagonal),
-                         sum(r), sum(diagonal), 2L)
+    blocks <- block_sums(take_columns(within, i), sums_over(r),
+                         sums_over(diagonal), sum(r), sum(diagonal), 2L)
     blocks$sizes <- matrix(as.double(c(m, n - m)), ncol(places), 2L,
                            byrow = TRUE)
     values <- mmd_values(blocks, asked$statistic)

@@ -63,7 +63,9 @@ test_that("each comparison is the two-sample test of the same draws", {
 by_way <- function(fast, sample, statistic = "biased", estimator = "kme") {
   kernel <- if (inherits(sample, "kernmean_kernel")) sample
   if (!is.null(kernel)) sample <- points_sample(points, NULL)
+  group <- rep(c("a", "b", "c", "none"), c(4, 4, 3, nrow(points) - 11))
   options <- list(estimator = read_estimator(estimator), null = "permutation",
+                  reference = "none",
                   statistic = statistic, B = 70L, kernel = kernel,
                   alone = FALSE, progress = FALSE)
   samples <- read_samples(pool_groups(sample, group, "x", "x"), options)
@@ -110,7 +112,7 @@ test_that("where group sizes differ much the sums of all points are used", {
 
 test_that("draws that are many are made in parts, of the same stream", {
   pairs <- data.frame(m = c(3L, 40L), n = c(40L, 3L), fast = TRUE)
-  pairs$bins <- list(NULL, NULL)
+  pairs$bins <- vector("list", 2)
   asked <- list(null = "permutation", B = 40L)
   set.seed(2)
   want <- draw_columns(c(3, 40), 40)
