@@ -1,12 +1,11 @@
 #include "core/panel.h"
 #include "core/isa.h"
 #include "core/parts.h"
+#include "core/sum.h"
 
 /* Scaling is one flop a coordinate, against KM_TILE_COLS kernel values for each point. */
 
 enum { PACK = KM_PACK };
-
-static const double largest_half_norm = 32; /* as in core/sum.c */
 
 size_t km_panel_size(size_t d) { return KM_TILE_COLS * (d + 1); }
 
@@ -38,8 +37,7 @@ km_point_set km_panel_scale(size_t d, const double *points, size_t count, const 
 void km_panel_columns(const km_kernel *kernel, size_t d, km_point_set x, km_point_set y,
                       const double *u, double *tile, double *columns) {
   const km_arithmetic *simd = km_simd();
-  int near = kernel->family == KM_RBF;
-  for (size_t j = 0; j < y.count; j++) near = near && y.half_norms[j] <= largest_half_norm;
+  const int near = kernel->family == KM_RBF && km_near_center(kernel, &y);
   if (!near) y.half_norms = NULL;
   for (size_t i = 0; i < x.count; i += KM_TILE_ROWS) {
     const km_tile_job job = {{x.points + i * d, near ? x.half_norms + i : NULL,
