@@ -91,59 +91,22 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
   name <- c(names(Filter(Negate(is.null), asked[c("policy", "target")])),
             asked$functional)
   change <- iv_change(x, block, asked, name)
-  task <- weak_task(x)
-  strength <- x$strength
-  if (nested) {
-    system <- nested_system(x, task, asked$what)
-    for (of in names(task$rows)) warn_intervals(nested_strength(x, task, of))
-  } else {
-    columns <- exogenous_columns(task$blocks)
-    if (is.null(strength) && !is.null(columns)) {
-      strength <- instrument_strength(given_task(task, columns), columns)
-    }
-    # Where exogenous columns stay as they are, nothing but the other
-    # instruments says what happens.
-    apart <- is.null(task$given) && length(columns$alone) &&
-      !any(columns$both %in% change$moved)
-    if (apart) {
-      map <- task$maps$d
-      task <- given_task(task, columns)
-      task$maps$d <- map
-    }
-    system <- effect_system(task, strength, apart, is.null(
-      x$arguments[["control"]]$correct
-    ))
-    strength <- system$strength
-    warn_intervals(strength)
-  }
-  # What is best predicted must not be shrunk much.
-  top <- max(system$values)
-  mu <- if (is.null(x$cv)) x$mu[[1L]] else
-    min(x$cv$mu[which.min(x$cv$score)], if (!nested) top[top > 0])
-  fit <- debias(system, iv_functional(x, task, system, change, asked$what),
-                name == "target", mu, clusters, x$n)
+  task <- effect_task(x, change$moved)
+  system <- if (nested) nested_system(x, task, asked$what) else
+    effect_system(task)
+  warn_intervals_of(x, task)
+  mu <- effect_penalty(x, system)
+  fit <- iv_debiased(system, iv_functional(x, task, system, change, asked$what),
+                     name == "target", mu, clusters, x$n)
   if (!nested) {
-    wide <- weak_spread(strength)
+    wide <- weak_spread(task$strength)
     fit$influence <- wide * fit$influence
     fit$variance <- wide^2 * fit$variance
   }
-  # Weights of differences have the mean 0.
+  # The weights of a difference have the mean 0.
   if (name != "target" || nested) fit$ess <- NA_real_
-  label <- \(value) stats::setNames(value, name)
-  y <- if (asked$what == "g") x$y else
-    (x$w %||% 1) * x$fitted.values[, "g"]
-  new_fit(c("kme_effect_iv", "kme_effect"), with_residuals(list(
-    coefficients = label(fit$estimate),
-    vcov = matrix(fit$variance, 1L, dimnames = list(name, name)),
-    effective = matrix(fit$effective, dimnames = list(NULL, name)),
-    influence = fit$influence, plugin = fit$plugin, functional = name,
-    fits = label(list(c(fit, lambda = system$lambda, mu = mu))),
-    rows = label(list(seq_len(x$n))), n = x$n, fit = x, what = asked$what,
-    y = stats::setNames(unname(y), rownames(as.matrix(x$fitted.values))),
-    kernel = block$sample$kernel,
-    cluster = clusters, correct = system$correct, strength = strength,
-    na.action = x$na.action, arguments = stored(asked)
-  )))
+  new_iv_effect(x, block, c(fit, lambda = system$lambda, mu = mu), name,
+                clusters, system$correct, task$strength, asked)
 }
 
 iv_effect_arguments <- door_table(
@@ -163,132 +126,239 @@ iv_effect_arguments <- door_table(
   ), aside = "x"
 )
 
-# The system of a fit with its rows in the axes of A: list(values, right; z, pz:
-# PZ, l: P = ll', own: which rows D takes together, design, y: with the roots of
-# weights, root; axes: from features, partial: what the design says of Z, given:
-# its functions of exogenous columns, correct, lambda, strength, straight, unit:
-# the row of the sample that each is, rows: those of functionals).
-# `apart`: by what the design leaves, with a ridge and, if `open`, a correction
-# of its own.
-effect_system <- function(task, strength, apart, open) {
-  rows <- seq_along(task$y)
-  check_memory(length(rows), map_width(task), "use landmarks = or features =",
-               copies = 8)
-  task <- if (apart) partialled(task) else with_moments(task)
-  moments <- task$whole
-  strength <- strength %||% iv_strength(task)
-  if (apart && open && task$correct > 0) {
-    task$correct <- strength_rule(strength, 1, moments$d$own$df)$correct
+# The effect of the name `name` on a fit of instruments, from an iv_debiased()
+# estimate.
+new_iv_effect <- function(fit, block, estimate, name, clusters, correct,
+                          strength, asked) {
+  label <- \(value) stats::setNames(value, name)
+  y <- if (asked$what == "g") fit$y else
+    (fit$w %||% 1) * fit$fitted.values[, "g"]
+  new_fit(c("kme_effect_iv", "kme_effect"), with_residuals(list(
+    coefficients = label(estimate$estimate),
+    vcov = matrix(estimate$variance, 1L, dimnames = list(name, name)),
+    effective = matrix(estimate$effective, dimnames = list(NULL, name)),
+    influence = estimate$influence, plugin = estimate$plugin, functional = name,
+    fits = label(list(estimate)), rows = label(list(seq_len(fit$n))),
+    n = fit$n, fit = fit, what = asked$what,
+    y = stats::setNames(unname(y), rownames(as.matrix(fit$fitted.values))),
+    kernel = block$sample$kernel, cluster = clusters, correct = correct,
+    strength = strength, na.action = fit$na.action, arguments = stored(asked)
+  )))
+}
+
+# --- Systems -----------------------------------------------------------------
+
+# The moments of a fit in the axes of A, n rows of all moments.
+#   ridge     the ridge regression of theta on the rows of Phi, with sums over
+#             rows in its normal matrix, which is A
+#   y, root   outcomes times the roots of the weights of rows; these roots
+#   design    n x q matrix without penalty: 1 and controls, times these roots
+#   l         n x rank matrix with P = ll'
+#   own       codes of the rows that D takes together
+#   correct   alpha
+#   lambda    the ridge of the instruments
+#   axes      the matrix that turns features into axes
+#   partial   what the design says of the features
+#   straight  the straight columns of x, or NULL
+#   given     the functions of exogenous columns, see given_task(), or NULL
+#   unit      the row of the sample that each row is
+#   rows      the rows of the sample that functionals are averaged over
+#   first     which rows are of the moment with the outcome
+#   shown     which rows are of the moment of the function
+#   size      of a nested fit, factors of the constant and of the features
+new_effect_system <- function(ridge, y, l, axes, lambda,
+                              root = rep(1, length(y)),
+                              design = matrix(0, length(y), 0L),
+                              own = seq_along(y), correct = 0,
+                              partial = matrix(0, 0L, nrow(axes)),
+                              straight = NULL, given = NULL,
+                              unit = seq_along(y), rows = unit,
+                              first = rep(TRUE, length(y)), shown = first,
+                              size = NULL) {
+  list(ridge = ridge, y = y, root = root, design = design, l = l, own = own,
+       correct = correct, lambda = lambda, axes = axes, partial = partial,
+       straight = straight, given = given, unit = unit, rows = rows,
+       first = first, shown = shown, size = size)
+}
+
+# The task of a fit with its moments, `whole`, and the strength of its
+# instruments. Where exogenous columns stay as they are, nothing but the other
+# instruments says what happens: then functions of them are partialled out, with
+# a ridge and, unless it was given, a correction by what is left.
+effect_task <- function(fit, moved) {
+  task <- weak_task(fit)
+  if (is_nested_fit(fit)) {
+    return(task)
   }
-  system <- iv_system(task, moments)
+  check_memory(length(task$y), map_width(task),
+               "use landmarks = or features =", copies = 8)
+  columns <- exogenous_columns(task$blocks)
+  strength <- fit$strength
+  if (is.null(strength) && !is.null(columns)) {
+    strength <- instrument_strength(given_task(task, columns), columns)
+  }
+  apart <- is.null(task$given) && length(columns$alone) &&
+    !any(columns$both %in% moved)
+  if (apart) {
+    map <- task$maps$d
+    task <- given_task(task, columns)
+    task$maps$d <- map
+    task <- partialled(task)
+  } else {
+    task <- with_moments(task)
+  }
+  task$strength <- strength %||% iv_strength(task)
+  if (apart && is.null(fit$arguments[["control"]]$correct) &&
+        task$correct > 0) {
+    task$correct <- strength_rule(task$strength, 1,
+                                  task$whole$d$own$df)$correct
+  }
+  task
+}
+
+effect_system <- function(task) {
+  rows <- seq_along(task$y)
+  system <- iv_system(task, task$whole)
   check_result(system$right, "a moment of the features",
                "'y' and of the blocks")
   axes <- system$units * system$spectrum$vectors
   z <- product(task_features(task, "a", rows), axes)
-  l <- t(action_root(task, moments, "d")$times(
+  l <- t(action_root(task, task$whole, "d")$times(
     t(task_features(task, "d", rows))
   ))
   root <- sqrt(task$weights)
-  list(
-    values = pmax(system$spectrum$values, 0),
-    right = cross(system$spectrum$vectors, as.matrix(system$right)),
-    z = z, pz = product(l, cross(l, z)), l = l,
-    own = if (is.null(task$clusters)) rows else number_codes(task$clusters),
-    design = root * task$design, y = root * task$y, root = root,
-    axes = axes, partial = task$partial$a, correct = task$correct,
-    lambda = task$lambda$d, strength = strength, straight = task$straight,
-    given = task$given, unit = rows, rows = rows
+  new_effect_system(
+    new_ridge(pmax(system$spectrum$values, 0),
+              cross(system$spectrum$vectors, as.matrix(system$right)), z),
+    root * task$y, l, axes, task$lambda$d, root, root * task$design,
+    if (is.null(task$clusters)) rows else number_codes(task$clusters),
+    task$correct, task$partial$a, task$straight, task$given
   )
 }
 
-# How strong the instruments of a moment of a nested fit are, `of` its block.
-nested_strength <- function(fit, task, of) {
-  blocks <- fit$blocks[c(if (of == "d") "a" else "b", of)]
-  n <- fit$n
-  moment <- list(
-    blocks = stats::setNames(blocks, c("x", "z")), y = numeric(n),
-    called = c(a = "x", d = "z"), rows = list(d = rep(TRUE, n)),
-    weights = task$rows[[of]] + 0, design = matrix(1, n, 1L), method = "weak",
-    penalty = fit$penalty, lambda = list(d = task$lambda[[of]]),
-    control = task$control,
-    maps = list(a = task$maps[[if (of == "d") "a" else "b"]],
-                d = task$maps[[of]])
-  )
-  moment$straight <- straight_columns(blocks[[1L]], moment$design)
-  moment_strength(moment)
-}
-
-# That of a nested fit: the rows of both moments, one after the other, of which
-# the first has the features of g, and the second those of -wg and of h, each
-# after a constant without a penalty to speak of; and instruments with a
-# constant of their own. unit: the row of each.
+# The system of a nested fit: the rows of both moments, one after the other. The
+# first have the features of g, the second those of -wg and of h, each after a
+# constant with a penalty too small to matter; instruments have a constant of
+# their own.
 nested_system <- function(fit, task, what) {
   n <- fit$n
   rows <- lapply(task$rows, which)
   check_memory(sum(lengths(rows)), 2 * map_width(task),
                "use landmarks = or features =", copies = 8)
-  size <- sqrt(unpenalized * block_trace(task, "a") / n)
+  constant <- sqrt(unpenalized * block_trace(task, "a") / n)
   ratio <- if (length(fit$mu) > 1L) sqrt(fit$mu[[2L]] / fit$mu[[1L]]) else 1
-  g <- \(i) cbind(size, map_features(task$maps$a, i))
-  h <- cbind(size, map_features(task$maps$b, rows$c)) / ratio
+  g <- \(i) cbind(constant, map_features(task$maps$a, i))
+  h <- cbind(constant, map_features(task$maps$b, rows$c)) / ratio
   first <- g(rows$d)
   z <- rbind(cbind(first, matrix(0, nrow(first), ncol(h))),
              cbind(-(fit$w[rows$c] %||% 1) * g(rows$c), h))
-  actions <- lapply(c(d = "d", c = "c"), \(of) {
+  l <- nested_actions(task, rows, n)
+  y <- c(fit$y[rows$d], numeric(length(rows$c)))
+  lz <- cross(l, z)
+  s <- .Call(C_r_eigen, cross(lz), ncol(z))
+  check_result(s$values, "a moment of the features", "'y' and of the blocks")
+  right <- cross(product(lz, s$vectors), cross(l, as.matrix(y)))
+  of_g <- seq_len(ncol(z)) <= ncol(first)
+  mine <- if (what == "g") of_g else !of_g
+  with_outcome <- rep(c(TRUE, FALSE), lengths(rows))
+  new_effect_system(
+    new_ridge(pmax(s$values, 0), right, product(z, s$vectors)), y, l,
+    take_rows(s$vectors, mine), fit$lambda[[1L]],
+    unit = unlist(rows, use.names = FALSE),
+    rows = rows[[if (what == "g") "d" else "c"]], first = with_outcome,
+    shown = if (what == "g") with_outcome else !with_outcome,
+    size = c(constant, rep(1, sum(mine) - 1L)) / if (what == "h") ratio else 1
+  )
+}
+
+# The matrix l with P = ll' of the instruments of both moments.
+nested_actions <- function(task, rows, n) {
+  action <- \(of) {
     i <- rows[[of]]
     f <- map_features(task$maps[[of]], i)
     f <- f - rep(colMeans(f), each = length(i))
     root <- instrument_root(task, cross(f), length(i), of)
     sqrt(n / length(i)) * cbind(1 / sqrt(length(i)), t(root$times(t(f))))
-  })
-  l <- rbind(
-    cbind(actions$d, matrix(0, length(rows$d), ncol(actions$c))),
-    cbind(matrix(0, length(rows$c), ncol(actions$d)), actions$c)
-  )
-  y <- c(fit$y[rows$d], numeric(length(rows$c)))
-  lz <- cross(l, z)
-  s <- .Call(C_r_eigen, cross(lz), ncol(z))
-  check_result(s$values, "a moment of the features", "'y' and of the blocks")
-  lz <- product(lz, s$vectors)
-  z <- product(z, s$vectors)
-  mine <- (seq_len(ncol(z)) > ncol(first)) == (what == "h")
-  list(
-    values = pmax(s$values, 0), right = cross(lz, cross(l, as.matrix(y))),
-    z = z, pz = product(l, lz), l = l,
-    own = seq_along(y), design = matrix(0, length(y), 0L), y = y,
-    root = rep(1, length(y)), axes = take_rows(s$vectors, mine),
-    partial = matrix(0, 0L, sum(mine)), correct = 0,
-    lambda = fit$lambda[[1L]], unit = unlist(rows, use.names = FALSE),
-    second = rep(c(FALSE, TRUE), lengths(rows)),
-    size = c(size, rep(1, sum(mine) - 1L)) / if (what == "h") ratio else 1,
-    rows = rows[[if (what == "g") "d" else "c"]]
-  )
+  }
+  d <- action("d")
+  c <- action("c")
+  rbind(cbind(d, matrix(0, nrow(d), ncol(c))),
+        cbind(matrix(0, nrow(c), ncol(d)), c))
 }
 
-# What an effect changes: list(moved: the columns, along: a direction, or before
-# and after: new points; or target: see iv_target()).
+# Warnings where the instruments of a moment are weak.
+warn_intervals_of <- function(fit, task) {
+  if (!is_nested_fit(fit)) {
+    return(warn_intervals(task$strength))
+  }
+  for (of in names(task$rows)) warn_intervals(nested_strength(fit, task, of))
+}
+
+# The strength of the instruments of a moment of a nested fit, `of` its block.
+nested_strength <- function(fit, task, of) {
+  learner <- if (of == "d") "a" else "b"
+  blocks <- stats::setNames(fit$blocks[c(learner, of)], c("x", "z"))
+  moment <- new_iv_task(
+    "weak", c(a = "x", d = "z"), blocks, numeric(fit$n),
+    list(d = rep(TRUE, fit$n)), fit$penalty, list(d = task$lambda[[of]]),
+    task$control
+  )
+  moment <- with_design(moment, NULL, task$rows[[of]] + 0, NULL, 0, 0)
+  moment$maps <- stats::setNames(task$maps[c(learner, of)], c("a", "d"))
+  moment_strength(moment)
+}
+
+# The penalty of a fit, or the best of its cross-validation, but then no more
+# than the largest eigenvalue: the direction that is best predicted must not be
+# shrunk much.
+effect_penalty <- function(fit, system) {
+  if (is.null(fit$cv)) {
+    return(fit$mu[[1L]])
+  }
+  top <- max(system$ridge$values)
+  min(fit$cv$mu[which.min(fit$cv$score)],
+      if (!is_nested_fit(fit) && top > 0) top)
+}
+
+# --- Functionals -------------------------------------------------------------
+
+# What an effect changes.
+#   moved          the columns of x that it moves
+#   along          a direction of the points, for a derivative; or
+#   before, after  points, for a policy; or
+#   target         points or an embedding, see iv_target()
+new_change <- function(moved, along = NULL, before = NULL, after = NULL,
+                       target = NULL) {
+  list(moved = moved, along = along, before = before, after = after,
+       target = target)
+}
+
 iv_change <- function(fit, block, asked, name) {
-  sample <- block$sample
   frame <- block_frame(fit, function_block(fit, asked$what))
   if (name == "target") {
-    return(list(moved = seq_along(frame), target = iv_target(
+    return(new_change(seq_along(frame), target = iv_target(
       fit, block, asked$target, asked$smooth
     )))
   }
-  if (name == "derivative") {
-    of <- asked$of
-    of <- of %||% if (ncol(frame) > 1L) "none" else 1L
-    of <- check_pick(of, names(frame), "of")
-    if (!takes_kernel(block)) {
-      stop_input("'of' must be a numeric column among numeric ones; where ",
-                 "factors are regressors, give a 'policy', or make them ",
-                 "controls")
-    }
-    check_slopes(sample$kernel)
-    return(list(moved = of, along = first_direction(sample$kernel,
-                                                    ncol(sample$x), of)))
+  if (name == "policy") {
+    return(policy_change(block, frame, asked$policy))
   }
-  after <- lapply(c(asked$policy), \(policy) {
+  of <- asked$of
+  of <- of %||% if (ncol(frame) > 1L) "none" else 1L
+  of <- check_pick(of, names(frame), "of")
+  if (!takes_kernel(block)) {
+    stop_input("'of' must be a numeric column among numeric ones; where ",
+               "factors are regressors, give a 'policy', or make them ",
+               "controls")
+  }
+  kernel <- block$sample$kernel
+  check_slopes(kernel)
+  new_change(of, along = first_direction(kernel, ncol(block$sample$x), of))
+}
+
+# What one policy makes of the rows, or a second one in place of the first.
+policy_change <- function(block, frame, policies) {
+  frames <- lapply(c(policies), \(policy) {
     after <- policy(frame)
     if (!identical(dim(after), dim(frame))) {
       stop_input("'policy' must return the data frame with other values, of ",
@@ -296,86 +366,21 @@ iv_change <- function(fit, block, asked, name) {
     }
     after
   })
-  same <- vapply(seq_along(frame), \(j) {
-    all(vapply(after, \(a) identical(as.vector(a[[j]]), as.vector(frame[[j]])),
-               NA))
+  moves <- vapply(seq_along(frame), \(j) {
+    !all(vapply(frames, \(after) {
+      identical(as.vector(after[[j]]), as.vector(frame[[j]]))
+    }, NA))
   }, NA)
-  points <- lapply(after, \(a) {
-    new <- named_rows(block, a, "policy")
-    a <- part_frame(a, "x")
+  points <- lapply(frames, \(after) {
+    new <- named_rows(block, after, "policy")
+    after <- part_frame(after, "x")
     for (j in which(vapply(frame, is.numeric, NA))) {
-      warn_outside(a[[j]], frame[[j]], quoted(names(frame)[j]))
+      warn_outside(after[[j]], frame[[j]], quoted(names(frame)[j]))
     }
     new
   })
-  if (length(points) == 1L) points <- c(list(own_points(sample)), points)
-  list(moved = which(!same), before = points[[1L]], after = points[[2L]])
-}
-
-# The functional of the features, and of the design, a row for each row that it
-# is averaged over; of a target that is no sample one. list(m, design).
-iv_functional <- function(fit, task, system, change, what) {
-  block <- fit$blocks[[function_block(fit, what)]]
-  sample <- block$sample
-  small <- small_map(task$maps[[if (what == "h") "b" else "a"]])
-  slopes <- attr(system$straight, "slopes")
-  known <- ncol(system$design) - ncol(system$given$back %||% matrix(0, 0L, 0L))
-  one <- \(rows) {
-    matrix(c(1, numeric(known))[seq_len(known)], rows, known, byrow = TRUE)
-  }
-  # Of a nested fit the constant is a feature.
-  whole <- \(z, m, constant) if (is.null(system$size)) {
-    cbind(if (length(slopes)) product(z, slopes), m)
-  } else {
-    cbind(rep(constant, nrow(m)), m) * rep(system$size, each = nrow(m))
-  }
-  at <- \(new) list(
-    m = whole(new$z, point_features(small, sample, new), 1),
-    design = given_design(system$given, block, new$z, one(new$m))
-  )
-  rows <- system$rows
-  own <- \(new) if (new$m == fit$n) {
-    c(lapply(new[intersect(c("z", "values"), names(new))], take_rows, rows),
-      m = length(rows))
-  } else {
-    new
-  }
-  if (!is.null(change$along)) {
-    if (!is.null(system$given) && change$moved %in% system$given$columns) {
-      stop_input("'of' must not be an exogenous column of a fit with few ",
-                 "numbers of instruments; give it linear = 0")
-    }
-    along <- change$along
-    x <- take_rows(sample$x, rows)
-    m <- whole(matrix(along, nrow(x), length(along), TRUE),
-               feature_slopes(small, sample, x, along), 0)
-    return(list(m = m, design = matrix(0, nrow(m), ncol(system$design))))
-  }
-  if (!is.null(change$after)) {
-    return(Map(`-`, at(own(change$after)), at(own(change$before))))
-  }
-  target <- change$target
-  if (!is.null(target$z)) {
-    for (j in seq_len(ncol(target$z))) {
-      warn_outside(target$z[, j], sample$x[, j], "a column", "target")
-    }
-    return(at(target))
-  }
-  found <- target_functional(list(sample = sample, means = FALSE), target)
-  if (is.null(found$center) || is.null(small$root) || !is.null(system$given)) {
-    stop_input("'target' must be rows for this fit, or an embedding of known ",
-               "points for one without random features")
-  }
-  list(m = whole(t(found$center),
-                 section_features(small, t(found$at[small$centers])), 1),
-       design = one(1L))
-}
-
-# New rows, of which an argument is to be blamed.
-named_rows <- function(block, rows, name) {
-  tryCatch(block_newdata(block, rows, "x"), kernmean_error_input = \(e) {
-    stop_input(sub("newdata", name, conditionMessage(e), fixed = TRUE))
-  })
+  if (length(points) == 1L) points <- c(list(own_points(block$sample)), points)
+  new_change(which(moves), before = points[[1L]], after = points[[2L]])
 }
 
 # New points, or an embedding.
@@ -408,74 +413,172 @@ iv_target <- function(fit, block, target, smooth) {
        covariances = array(diag(smooth^2, d), c(d, d, new$m)))
 }
 
-# From values of the functional, list(m, design), at the features and the
-# design; of a `target` over other rows; of n rows.
-debias <- function(s, functional, target, mu, clusters, n) {
-  size <- length(s$y)
-  m <- product(functional$m - product(functional$design, s$partial), s$axes)
-  h <- qr.Q(qr(s$design))
-  upsilon <- if (target) 1 else s$root[s$rows]^2
-  b <- colMeans(upsilon * m)
-  inverse <- 1 / (s$values + mu)
-  of <- \(a, c) drop(product(a, as.matrix(c)))
-  of_h <- \(v) if (ncol(h)) of(h, cross(h, as.matrix(v))) else 0
-  # What the functional has of y by its design.
-  by <- if (ncol(h)) backsolve(qr.R(qr(s$design)), t(h)) else t(h)
-  plain <- size * s$root *
-    drop(cross(by, as.matrix(colMeans(upsilon * functional$design))))
-  weights <- \(c) {
-    own <- take_rows(rowsum(s$l * of(s$z, c), s$own), s$own)
-    q <- of(s$pz, c) - s$correct * unname(rowSums(s$l * own))
-    size * s$root * (q - of_h(q)) + plain
+# New rows; an error in them names the argument that they come from.
+named_rows <- function(block, rows, name) {
+  tryCatch(block_newdata(block, rows, "x"), kernmean_error_input = \(e) {
+    stop_input(sub("newdata", name, conditionMessage(e), fixed = TRUE))
+  })
+}
+
+# The functional of the features, m, and of the design, a row for each row that
+# it is averaged over; one row for a target that is no sample.
+iv_functional <- function(fit, task, system, change, what) {
+  block <- fit$blocks[[function_block(fit, what)]]
+  sample <- block$sample
+  map <- small_map(task$maps[[if (what == "h") "b" else "a"]])
+  at_points <- \(new) list(
+    m = with_line(system, new$z, point_features(map, sample, new), 1),
+    design = given_design(system$given, block, new$z,
+                          mean_design(system, new$m))
+  )
+  if (!is.null(change$along)) {
+    return(slope_functional(system, sample, map, change))
   }
-  a <- weights(inverse * (2 - s$values * inverse) * b)
-  theta <- inverse * s$right
-  row <- s$unit
-  unit <- (clusters %||% seq_len(n))[row]
-  residuals <- s$y - of_h(s$y) - of(s$z, theta)
-  residuals <- left_out(s, h, inverse, residuals, unit) / s$root
-  values <- of(m, theta) + of(functional$design, of(by, s$y))
-  middle <- mean(upsilon * values)
-  influence <- matrix(0, n, 1L)
-  each <- rowsum(a * residuals / size, row)
-  influence[as.integer(rownames(each)), ] <- each
-  spread <- as.matrix(upsilon * (values - middle) / nrow(m))
-  if (target) influence <- rbind(influence, spread) else {
-    influence[s$rows, ] <- influence[s$rows, ] + spread
-  }
-  # The weights of rows are in a once.
-  apart <- \(a) sqrt(sum((colMeans(a / s$root * s$z) - b)^2))
-  alpha <- weights(inverse * b)
-  # Of a nested fit those of y, and the residuals of the moment of the function.
-  if (!is.null(s$second)) {
-    shown <- \(x, at) replace(rep(NA_real_, n), row[at], x[at])
-    second <- s$second == identical(s$rows, row[s$second])
-    residuals <- shown(residuals, second)
-    weight <- \(x) {
-      x <- shown(x, !s$second) * n / size
-      replace(x, is.na(x), 0)
+  if (!is.null(change$after)) {
+    rows <- system$rows
+    # Where the points are those of the fit, the rows of this moment.
+    own <- \(new) if (new$m == fit$n) {
+      c(lapply(new[intersect(c("z", "values"), names(new))], take_rows, rows),
+        m = length(rows))
+    } else {
+      new
     }
-  } else {
-    weight <- identity
+    return(Map(`-`, at_points(own(change$after)),
+               at_points(own(change$before))))
   }
+  target <- change$target
+  if (is.null(target$z)) {
+    return(embedding_functional(system, sample, map, target))
+  }
+  for (j in seq_len(ncol(target$z))) {
+    warn_outside(target$z[, j], sample$x[, j], "a column", "target")
+  }
+  at_points(target)
+}
+
+# All features of points z, from those m of the map: the straight columns come
+# first; in a nested fit the constant does, with the value given.
+with_line <- function(system, z, m, constant) {
+  if (!is.null(system$size)) {
+    return(cbind(rep(constant, nrow(m)), m) *
+             rep(system$size, each = nrow(m)))
+  }
+  slopes <- attr(system$straight, "slopes")
+  cbind(if (length(slopes)) product(z, slopes), m)
+}
+
+# Rows of the design with controls at their means, without the exogenous columns
+# that are partialled out.
+mean_design <- function(system, rows) {
+  known <- ncol(system$design)
+  if (!is.null(system$given)) known <- known - ncol(system$given$back)
+  matrix(rep(c(1, 0), c(1L, known))[seq_len(known)], rows, known, byrow = TRUE)
+}
+
+slope_functional <- function(system, sample, map, change) {
+  if (!is.null(system$given) && change$moved %in% system$given$columns) {
+    stop_input("'of' must not be an exogenous column of a fit with few ",
+               "numbers of instruments; give it linear = 0")
+  }
+  x <- take_rows(sample$x, system$rows)
+  along <- matrix(change$along, nrow(x), length(change$along), TRUE)
+  m <- with_line(system, along,
+                 feature_slopes(map, sample, x, change$along), 0)
+  list(m = m, design = matrix(0, nrow(m), ncol(system$design)))
+}
+
+embedding_functional <- function(system, sample, map, target) {
+  found <- target_functional(list(sample = sample, means = FALSE), target)
+  if (is.null(found$center) || is.null(map$root) || !is.null(system$given)) {
+    stop_input("'target' must be rows for this fit, or an embedding of known ",
+               "points for one without random features")
+  }
+  list(m = with_line(system, t(found$center),
+                     section_features(map, t(found$at[map$centers])), 1),
+       design = mean_design(system, 1L))
+}
+
+# --- Estimates and their errors ----------------------------------------------
+
+# The debiased estimate of a functional, see iv_functional(), with its errors.
+# `target`: it is averaged over other rows than those of the fit; n: rows of the
+# fit.
+iv_debiased <- function(s, functional, target, mu, clusters, n) {
+  size <- length(s$y)
+  design <- qr(s$design)
+  h <- qr.Q(design)
+  # From outcomes to coefficients of the design.
+  by <- if (ncol(h)) backsolve(qr.R(design), t(h)) else t(h)
+  m <- product(functional$m - product(functional$design, s$partial), s$axes)
+  of <- new_functional(m, if (target) rep(1, nrow(m)) else s$root[s$rows]^2)
+  by_design <- cross(by, as.matrix(colMeans(of$weights * functional$design)))
+  plain <- size * s$root * drop(by_design)
+  found <- ridge_debiased(s$ridge, of$target, mu, mu)
+  a <- plain + instrument_weights(s, h, found$effective)
+  alpha <- plain + instrument_weights(s, h, found$alpha)
+  unit <- (clusters %||% seq_len(n))[s$unit]
+  residuals <- s$y - along_columns(h, s$y) - times_vector(s$ridge$z, found$g)
+  residuals <- iv_left_out(s, h, mu, residuals, unit) / s$root
+  values <- times_vector(m, found$g) +
+    times_vector(functional$design, times_vector(by, s$y))
+  middle <- mean(of$weights * values)
+  influence <- iv_influence(s, a * residuals / size,
+                            of$weights * (values - middle) / nrow(m), target, n)
+  # Weights of outcomes hold the weights of rows once.
+  distance <- \(w) sqrt(sum((colMeans(w / s$root * s$ridge$z) - of$target)^2))
+  of_outcomes <- \(w) by_row(s, w * n / size, s$first, n, 0)
   list(
     estimate = mean(a * s$y / s$root), plugin = middle, influence = influence,
     variance = influence_covariance(influence, clusters,
                                     rep(1:2, c(n, nrow(influence) - n))),
-    effective = weight(a), alpha = weight(alpha), residuals = residuals,
-    edf = ncol(h) + sum(s$values * inverse), ess = effective_rows(a),
-    imbalance = c(after = apart(a), before = apart(plain), noise = NA)
+    effective = of_outcomes(a), alpha = of_outcomes(alpha),
+    residuals = by_row(s, residuals, s$shown, n, NA), edf = ncol(h) + found$edf,
+    ess = effective_rows(a),
+    imbalance = c(after = distance(a), before = distance(plain), noise = NA)
   )
 }
 
-# Residuals of fits without each unit. With the adversary w as an unknown beside
-# theta, the normal matrix [-(F'F + lambda I), F'Z; Z'F, mu I - alpha Z'DZ]
-# loses of a unit what its f and z make; the D of other rows stays.
-left_out <- function(s, h, inverse, residuals, unit) {
-  inverse <- c(rep(1, ncol(h)), inverse)
-  u <- cbind(h, s$pz)
-  z <- cbind(h, s$z)
-  plain <- cbind(0 * h, s$z)
+# The weights (P - alpha D) Zc of outcomes, less what the orthonormal columns h
+# of the design have of them.
+instrument_weights <- function(s, h, c) {
+  u <- times_vector(s$ridge$z, c)
+  own <- take_rows(rowsum(s$l * u, s$own), s$own)
+  q <- along_columns(s$l, u) - s$correct * unname(rowSums(s$l * own))
+  length(s$y) * s$root * (q - along_columns(h, q))
+}
+
+# hh'v
+along_columns <- function(h, v) {
+  if (ncol(h)) times_vector(h, cross(h, as.matrix(v))) else 0
+}
+
+# Values of the rows of a system for the n rows of the sample: those of the rows
+# `of`, and elsewhere `none`.
+by_row <- \(s, x, of, n, none) replace(rep(none, n), s$unit[of], x[of])
+
+times_vector <- \(matrix, v) drop(product(matrix, as.matrix(v)))
+
+# What rows add to the error of an estimate, a column: `own` of each row of the
+# system, `spread` of each row of the functional, which come last where these
+# are of another sample.
+iv_influence <- function(s, own, spread, target, n) {
+  influence <- numeric(n)
+  each <- rowsum(own, s$unit)
+  influence[as.integer(rownames(each))] <- each
+  if (!target) influence[s$rows] <- influence[s$rows] + spread
+  as.matrix(if (target) c(influence, spread) else influence)
+}
+
+# Residuals of fits without each unit, h: the orthonormal columns of the design.
+# With the adversary w as an unknown beside theta, the normal matrix [-(F'F +
+# lambda I), F'Z; Z'F, mu I - alpha Z'DZ] loses what the rows f and z of a unit
+# make of it, and so loses the rank of three times its rows; the D of other rows
+# stays.
+iv_left_out <- function(s, h, mu, residuals, unit) {
+  inverse <- c(rep(1, ncol(h)), ridge_inverse(s$ridge, mu))
+  z <- cbind(h, s$ridge$z)
+  penalized <- cbind(0 * h, s$ridge$z)
+  projected <- cbind(h, product(s$l, cross(s$l, s$ridge$z)))
   l <- cbind(h, s$l)
   adversary <- drop(l %*% crossprod(l, residuals))
   for (i in split(seq_along(unit), unit)) {
@@ -485,13 +588,13 @@ left_out <- function(s, h, inverse, residuals, unit) {
     none <- 0 * one
     own <- s$correct * outer(s$own[i], s$own[i], `==`) *
       tcrossprod(take_rows(s$l, i))
-    e <- rbind(u[i, ], z[i, ], plain[i, ])
-    inner <- tcrossprod(e * rep(inverse, each = nrow(e)), e)
+    rows <- rbind(projected[i, ], z[i, ], penalized[i, ])
+    inner <- tcrossprod(rows * rep(inverse, each = nrow(rows)), rows)
     inner[at, at] <- inner[at, at] - tcrossprod(take_rows(l, i))
-    rest <- diag(nrow(e)) + inner %*%
+    rest <- diag(nrow(rows)) + inner %*%
       cbind(rbind(one, -one, none), rbind(-one, none, none),
             rbind(none, none, own))
-    # Not where a unit alone says something.
+    # A unit that alone says something of a direction stays.
     if (rcond(rest) > 1e-10) {
       left <- solve(rest, c(adversary[i], residuals[i], residuals[i]))
       residuals[i] <- left[length(i) + at]
@@ -500,7 +603,7 @@ left_out <- function(s, h, inverse, residuals, unit) {
   residuals
 }
 
-# Rows of a unit; larger ones take long, and move little more.
+# Rows of a unit that is left out; larger ones take long, and move little more.
 most_left_out <- 500L
 
 fit_lines.kme_effect_iv <- function(x, digits) {
