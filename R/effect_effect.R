@@ -158,42 +158,31 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   treat <- read_treatment(asked$treat, n)
   settings <- do.call(effect_settings, asked[["control"]], quote = TRUE)
   weights <- read_row_weights(asked$weights, n)
-  unit <- left_together(asked$clusters, settings$folds, treat, n)
+  clusters <- read_clusters(asked$clusters, n)
+  if (!is.null(clusters)) clusters <- as.integer(clusters)
+  unit <- left_out_units(clusters, settings$folds, treat, n)
   functional <- if (!is.null(asked$policy)) "policy" else
     asked$functional %||% if (is.factor(treat)) "ate" else "derivative"
   space <- riesz_space(x, c(asked["kernel"], settings),
                        if (is.numeric(treat)) treat, asked$target)
-  parts <- if (is.factor(treat)) {
+  arms <- if (is.factor(treat)) {
     effect_arms(space, treat, functional, asked$reference, asked$target)
   } else {
     effect_dose(space, treat, functional, asked$policy)
   }
-  fits <- Map(\(part, name) {
-    p <- riesz_problem(space, part$rows, part$of, weights, y,
-                       unit$code %||% seq_along(y))
-    # Other rows than the sample's go round the folds.
-    if (length(settings$folds) && is.null(part$of$rows)) {
-      p$target_unit <- rep_len(unique(p$unit), nrow(p$m))
-    }
-    fit <- riesz_estimate(p, arm_ridge(settings$lambda, name, "lambda"),
-                          arm_ridge(settings$mu, name, "mu"),
-                          folds = !is.null(settings$folds))
-    # Weights of derivatives and policies have the mean 0.
-    if (!is.na(fit$ess)) {
-      warn_overlap(p$omega * fit$effective, fit$imbalance, part$label)
-    }
-    fit
-  }, parts$problems, names(parts$problems))
-  combined <- combine_problems(parts, fits, y, weights)
+  fits <- Map(\(group, name) {
+    fit_arm(space, group, name, weights, y, unit, settings)
+  }, arms$groups, names(arms$groups))
+  combined <- combine_arms(arms, fits, y, weights)
   new_fit("kme_effect", with_residuals(c(
     combined[c("coefficients", "effective", "plugin", "influence")],
     list(
-      vcov = influence_covariance(combined$influence, unit$cluster,
+      vcov = influence_covariance(combined$influence, clusters,
                                   combined$block),
       fits = fits, functional = functional, y = y, treat = treat,
       names = c("y", "treat"), target = asked$target,
-      rows = lapply(parts$problems, `[[`, "rows"), covs = named_frame(x),
-      n = n, s.weights = asked$weights, cluster = unit$cluster,
+      rows = lapply(arms$groups, `[[`, "rows"), covs = named_frame(x),
+      n = n, s.weights = asked$weights, cluster = clusters,
       kernel = space$sample$kernel,
       naive = naive_effect(y, treat, weights, functional, asked$reference),
       arguments = stored(asked)
@@ -201,14 +190,33 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   )))
 }
 
-# What the fits of the arms have for their rows, for all rows.
+# The estimate of the functional of a group's regression.
+fit_arm <- function(space, group, name, weights, y, unit, settings) {
+  p <- riesz_problem(space, group, weights, y, unit)
+  folds <- !is.null(settings$folds)
+  # Rows of another sample than that of the fit go round the folds.
+  if (folds && is.null(group$average$rows)) {
+    p$target_unit <- rep_len(unique(p$unit), nrow(p$m))
+  }
+  fit <- riesz_estimate(p, arm_ridge(settings$lambda, name, "lambda"),
+                        arm_ridge(settings$mu, name, "mu"), folds)
+  # The weights of derivatives and of policies have the mean 0.
+  if (!is.na(fit$ess)) {
+    warn_overlap(p$omega * fit$effective, fit$imbalance, group$label)
+  }
+  fit
+}
+
+# A field of the fits of the arms, with a value for each of their rows, for all
+# rows; NA in rows of no arm.
 rows_of_fits <- function(x, name) {
   values <- rep(NA_real_, x$n)
   for (g in names(x$fits)) values[x$rows[[g]]] <- x$fits[[g]][[name]]
   values
 }
 
-# Those of fits without the row, and what these say of it.
+# The fields of a fit, with the residuals of its arms, each by the fit without
+# the row, and with fitted values.
 with_residuals <- function(fields) {
   fields$residuals <- stats::setNames(rows_of_fits(fields, "residuals"),
                                       names(fields$y))
@@ -216,13 +224,13 @@ with_residuals <- function(fields) {
   fields
 }
 
-# What experts set in `control`.
+# The settings in `control`, which few need.
 effect_settings <- function(..., lambda = NULL, mu = NULL, folds = NULL,
                             landmarks = NULL, features = NULL, scale = NULL) {
   request(effect_controls)
 }
 
-# Ridges of arms have their names.
+# The numbers keep the names of arms.
 arm_ridges <- numbers(open = TRUE)
 arm_ridges$as <- identity
 
@@ -282,21 +290,27 @@ read_effect_outcome <- function(y, n) {
   check_outcome(y, n)
 }
 
-# What is left out together: list(cluster: codes of the rows, for errors; code:
-# of clusters, or of folds, made of whole clusters).
-left_together <- function(clusters, folds, treat, n) {
-  clusters <- read_clusters(clusters, n)
-  cluster <- if (!is.null(clusters)) as.integer(clusters)
-  code <- if (is.null(folds)) cluster else if (is.null(cluster)) {
+# Codes of the rows that are left out together: each row by itself, clusters, or
+# folds made of whole clusters.
+left_out_units <- function(clusters, folds, treat, n) {
+  if (is.null(folds)) {
+    return(clusters %||% seq_len(n))
+  }
+  if (is.null(clusters)) {
     make_folds(n, folds, "drawn", if (is.factor(treat)) treat else rep(1L, n))
   } else {
-    cluster_folds(cluster, folds)
+    cluster_folds(clusters, folds)
   }
-  list(cluster = cluster, code = code)
 }
 
-# list(problems, contrasts: a row for each estimate, a column for each problem;
-# plain: rows whose mean of y is part of an estimate).
+# The groups whose regressions make the estimates.
+#   groups      groups by name, see new_group()
+#   contrasts   a row for each estimate, a column for each group
+#   plain       rows whose mean outcome is part of each estimate, or NULL
+new_arms <- function(groups, contrasts, plain = NULL) {
+  list(groups = groups, contrasts = contrasts, plain = plain)
+}
+
 effect_arms <- function(space, treat, functional, reference, target) {
   levels <- levels(treat)
   reference <- reference %||% levels[1L]
@@ -308,13 +322,11 @@ effect_arms <- function(space, treat, functional, reference, target) {
                  "levels, not \"", functional, "\"")
     }
     focal <- if (functional == "att") others else reference
-    problems <- arm_parts(space, treat, functional, focal)
-    return(list(
-      problems = problems, plain = which(treat == focal),
-      contrasts = matrix(if (functional == "att") -1 else 1, dimnames = list(
-        paste(others, "-", reference), names(problems)
-      ))
+    groups <- arm_groups(space, treat, functional, focal)
+    contrasts <- matrix(if (functional == "att") -1 else 1, dimnames = list(
+      paste(others, "-", reference), names(groups)
     ))
+    return(new_arms(groups, contrasts, which(treat == focal)))
   }
   contrasts <- diag(length(levels))
   dimnames(contrasts) <- list(levels, levels)
@@ -323,18 +335,16 @@ effect_arms <- function(space, treat, functional, reference, target) {
       take_rows(contrasts, rep(reference, length(others)))
     rownames(contrasts) <- paste(others, "-", reference)
   }
-  list(contrasts = contrasts, problems = arm_parts(
-    space, treat, "ate",
-    of = if (!is.null(target)) target_functional(space, target)
-  ))
+  average <- if (!is.null(target)) target_average(space, target)
+  new_arms(arm_groups(space, treat, "ate", average = average), contrasts)
 }
 
 effect_dose <- function(space, treat, functional, policy) {
   sample <- space$sample
   all <- seq_along(treat)
-  of <- if (functional == "policy") {
+  average <- if (functional == "policy") {
     z <- scale_points(sample$kernel, policy_points(space, treat, policy))
-    list(z = z, without = sample$x, rows = all)
+    new_average(z, without = sample$x, rows = all)
   } else {
     check_slopes(sample$kernel)
     values <- length(unique(treat))
@@ -343,16 +353,16 @@ effect_dose <- function(space, treat, functional, policy) {
                     "which a derivative is a guess; factor() compares levels",
                     kind = "levels")
     }
-    list(z = sample$x, along = first_direction(sample$kernel, ncol(sample$x)),
-         rows = all)
+    new_average(sample$x, along = first_direction(sample$kernel,
+                                                  ncol(sample$x)), rows = all)
   }
-  list(problems = list(all = list(rows = all, of = of)),
-       contrasts = matrix(1, dimnames = list(functional, "all")))
+  new_arms(list(all = new_group(all, average)),
+           matrix(1, dimnames = list(functional, "all")))
 }
 
 fewest_doses <- 6L
 
-# What a policy makes of the rows, as raw columns.
+# The rows after a policy, as raw columns.
 policy_points <- function(space, treat, policy) {
   before <- data.frame(treat = treat, space$like, check.names = FALSE,
                        row.names = NULL)
@@ -385,21 +395,23 @@ named_policy <- function(policy, name) {
 
 # --- Estimates and their errors ----------------------------------------------
 
-# Each estimate as a combination of problems: list(coefficients, plugin,
-# effective: weights of y with estimate = mean(effective y), influence: of rows,
-# and of those of a target, a column each; block: of independent samples).
-combine_problems <- function(parts, fits, y, weights) {
+# Each estimate as a combination of the fits of arms: coefficients; plugin, by
+# the regressions alone; effective, the n x estimates matrix of weights of
+# outcomes with estimate = mean(effective y); influence, a row for each of the n
+# rows and then of the rows of a target, a column for each estimate; and block,
+# codes of the independent samples that these rows are of.
+combine_arms <- function(arms, fits, y, weights) {
   n <- length(y)
-  problems <- parts$problems
-  contrasts <- parts$contrasts
-  # All have the same target.
-  outside <- if (!is.null(problems[[1L]]$of$rows)) 0L else
+  groups <- arms$groups
+  contrasts <- arms$contrasts
+  # All groups have the same target.
+  outside <- if (!is.null(groups[[1L]]$average$rows)) 0L else
     length(fits[[1L]]$functional)
-  plain <- parts$plain
+  plain <- arms$plain
   if (length(plain)) {
     share <- weights[plain] / sum(weights[plain])
     middle <- sum(share * y[plain])
-    problems$plain <- list(rows = plain)
+    groups$plain <- new_group(plain, new_average())
     fits$plain <- list(estimate = middle, plugin = middle, effective = 1,
                        source = share * (y[plain] - middle))
     contrasts <- cbind(contrasts, -contrasts)
@@ -407,11 +419,11 @@ combine_problems <- function(parts, fits, y, weights) {
   effective <- matrix(0, n, length(fits))
   influence <- matrix(0, n + outside, length(fits))
   for (g in seq_along(fits)) {
-    rows <- problems[[g]]$rows
+    rows <- groups[[g]]$rows
     effective[rows, g] <- n * weights[rows] / sum(weights[rows]) *
       fits[[g]]$effective
     influence[rows, g] <- fits[[g]]$source
-    at <- problems[[g]]$of$rows
+    at <- groups[[g]]$average$rows
     at <- at %||% (n + seq_len(outside))
     influence[at, g] <- influence[at, g] + fits[[g]]$functional
   }
@@ -423,8 +435,10 @@ combine_problems <- function(parts, fits, y, weights) {
        influence = influence %*% t(contrasts), block = block)
 }
 
-# U'U n/(n - 1) of the units of each sample, U summed within clusters, of which
-# rows of a target are none; samples that share one are one.
+# The covariance of estimates, U'U n/(n - 1) summed over independent samples by
+# the codes `block`. U has the influence of rows, summed within clusters; rows
+# after those with a cluster, of a target, have none. Samples that share a
+# cluster are one sample.
 influence_covariance <- function(influence, clusters, block) {
   if (!is.null(clusters)) {
     rows <- seq_len(nrow(influence))
@@ -444,7 +458,7 @@ influence_covariance <- function(influence, clusters, block) {
   covariance
 }
 
-# What would be said without covariates: a slope, or differences of means.
+# The estimates without covariates: a slope, or differences of means.
 naive_effect <- function(y, treat, weights, functional, reference) {
   if (is.numeric(treat)) {
     return(stats::lm.wfit(cbind(1, treat), y, weights)$coefficients[[2L]])

@@ -19,7 +19,7 @@ confint.kme_effect <- function(object, parm, level = 0.95, ...) {
   coefficient_ends(same_version(object), if (!missing(parm)) parm, level)
 }
 
-# What the estimates are of.
+# The titles of prints and pictures, by functional.
 effect_titles <- c(
   ate = "Average treatment effect", att = "Effect on the treated",
   atc = "Effect on the controls", means = "Mean outcomes of treatments",

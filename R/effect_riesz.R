@@ -1,8 +1,9 @@
 # The shelf effect_: weights that match embeddings, and effects of treatments.
 #
 # Offers from effect_riesz.R: effective_rows.
-# Offers from effect_riesz_space.R: check_slopes, feature_slopes.
-# Offers from effect_weights.R: target_functional, warn_outside.
+# Offers from effect_riesz_space.R: check_slopes, feature_slopes,
+#   new_space.
+# Offers from effect_weights.R: target_average, warn_outside.
 # Offers from effect_weights_methods.R: change_data.
 # Offers from effect_effect.R: influence_covariance, with_residuals.
 # Offers from effect_methods.R: fit_lines.kme_effect.

@@ -1,8 +1,33 @@
-# The spaces of Riesz regressions: points of all rows with a kernel, and
-# functionals as rows of features. A space is list(sample: of all rows; like:
-# the covariates as they came; columns: these as numbers; pool: those of a
-# target; dose: is a treatment the first column?; means: are means of columns
-# matched exactly?; approximation: landmarks or features, numbers).
+# The spaces of Riesz regressions, and functionals as rows of features.
+
+# The points of all rows with their kernel.
+#   sample     the points, as a sample
+#   like       the covariates as they came
+#   columns    these as numbers
+#   pool       those of a target that is a sample of rows, or NULL
+#   dose       is a treatment the first column of the points?
+#   means      are the means of the columns matched exactly?
+#   approximation   `landmarks` or `features`, a number, or NULL
+new_space <- function(sample, like = NULL, columns = NULL, pool = NULL,
+                      dose = FALSE, means = FALSE, approximation = NULL) {
+  list(sample = sample, like = like, columns = columns, pool = pool,
+       dose = dose, means = means, approximation = approximation)
+}
+
+# Where a functional takes its mean of functions in a space.
+#   z          points, a row for each row that it is averaged over
+#   without    points, whose values are taken away from those at z
+#   along      a direction of the points, in which derivatives at z are taken
+#   rows       the rows of the sample that z belong to; NULL: other rows
+# or, where it is no mean over rows,
+#   at         the values of an embedding at all points of the space
+#   mean       the mean of the columns without penalty
+#   center     the mean of the points, NULL where it is not known
+new_average <- function(z = NULL, without = NULL, along = NULL, rows = NULL,
+                        at = NULL, mean = NULL, center = NULL) {
+  list(z = z, without = without, along = along, rows = rows, at = at,
+       mean = mean, center = center)
+}
 
 # Points of raw columns with the kernel of the request, its bandwidth that of
 # the pooled rows: twice the median distance of standardized columns by default.
@@ -38,7 +63,8 @@ warn_skewed <- function(x) {
   }
 }
 
-# Columns without penalty of points.
+# The columns without penalty of points z: 1, and where means are matched the
+# coordinates and their products with a dose.
 free_columns <- function(space, z) {
   z <- unname(z)
   cbind(rep(1, nrow(z)), if (space$means) z, if (space$means && space$dose) {
@@ -61,32 +87,30 @@ space_map <- function(space, rows) {
   exact_map(sample, "x")
 }
 
-# A functional is list(z: points), list(z, without: points, of which the
-# values are taken away), list(z, along: a direction of the points, in which
-# derivatives are taken) or list(at: values of an embedding at all points of
-# the space, mean: of its columns without penalty).
-functional_rows <- function(space, map, rows, functional) {
+# The functional of the features of a map and of the columns without penalty, m
+# and m_h, a row for each row of an average; `rows`: those of the map.
+functional_rows <- function(space, map, rows, average) {
   small <- small_map(map)
-  at <- \(z) point_features(small, map$sample, list(z = z))
-  if (!is.null(functional$at)) {
+  if (!is.null(average$at)) {
     if (map$kind == "fourier") {
       stop_input("'features' must be NULL for a target that is no sample of ",
                  "rows, and for weights of a numeric treatment; 'landmarks' ",
                  "are for any")
     }
-    k <- matrix(functional$at[rows][map$centers], 1L)
-    return(list(m = section_features(small, k), m_h = t(functional$mean)))
+    k <- matrix(average$at[rows][map$centers], 1L)
+    return(list(m = section_features(small, k), m_h = t(average$mean)))
   }
-  z <- functional$z
+  z <- average$z
   check_memory(nrow(z), map$r, "use landmarks = or features =", copies = 2)
-  if (!is.null(functional$along)) {
-    # A constant has none.
-    return(list(m = feature_slopes(small, map$sample, z, functional$along),
+  if (!is.null(average$along)) {
+    # The derivative of a constant is 0.
+    return(list(m = feature_slopes(small, map$sample, z, average$along),
                 m_h = 0 * free_columns(space, z)))
   }
-  of <- \(z) list(m = at(z), m_h = free_columns(space, z))
-  if (is.null(functional$without)) of(z) else
-    Map(`-`, of(z), of(functional$without))
+  values_at <- \(z) list(m = point_features(small, map$sample, list(z = z)),
+                         m_h = free_columns(space, z))
+  if (is.null(average$without)) values_at(z) else
+    Map(`-`, values_at(z), values_at(average$without))
 }
 
 # Derivatives of features along a direction of the points.
@@ -109,16 +133,19 @@ check_slopes <- function(kernel) {
   }
 }
 
-# d k(z + t along, s)/dt at 0 for each pair of rows.
+# d k(z + u along, s)/du at u = 0 for each pair of rows z and s.
 section_slopes <- function(kernel, z, s, along) {
-  of <- \(points, weights) drop(product(points, as.matrix(along * weights)))
+  along_line <- \(points, weights) {
+    drop(product(points, as.matrix(along * weights)))
+  }
   if (kernel_has(kernel, "inner products")) {
     powers <- if (kernel$degree == 1) 1 else kernel$degree *
       fold_store(kernel_poly(kernel$degree - 1L, kernel$offset), z, s)
-    return(powers * matrix(of(s, 1), nrow(z), nrow(s), byrow = TRUE))
+    return(powers * matrix(along_line(s, 1), nrow(z), nrow(s), byrow = TRUE))
   }
   theta2 <- rep_len(kernel$bandwidth, ncol(z))^2
-  steps <- outer(of(z, 1 / theta2), of(s, 1 / theta2), \(a, b) b - a)
+  steps <- outer(along_line(z, 1 / theta2), along_line(s, 1 / theta2),
+                 \(a, b) b - a)
   if (kernel_has(kernel, "Gaussian form")) {
     return(fold_store(kernel, z, s) * steps)
   }

@@ -147,38 +147,49 @@ kme_weights.default <- function(x, target = NULL, treat = NULL, kernel = NULL,
   treat <- if (!is.null(asked$treat)) read_treatment(asked$treat, n)
   space <- riesz_space(x, asked, if (is.numeric(treat)) treat, asked$target)
   weights <- read_row_weights(asked$weights, n)
-  parts <- if (is.factor(treat)) {
-    arm_parts(space, treat, asked$estimand, asked$focal)
+  groups <- if (is.factor(treat)) {
+    arm_groups(space, treat, asked$estimand, asked$focal)
   } else {
-    list(all = list(rows = seq_len(n), of = if (is.null(treat)) {
-      target_functional(space, asked$target)
+    list(all = new_group(seq_len(n), if (is.null(treat)) {
+      target_average(space, asked$target)
     } else {
       independent_law(space, weights)
     }))
   }
-  fits <- lapply(parts, \(part) {
-    p <- riesz_problem(space, part$rows, part$of, weights)
+  fits <- lapply(groups, \(group) {
+    p <- riesz_problem(space, group, weights)
     fit <- riesz_weights(p, asked$lambda, asked$positive)
-    warn_overlap(p$omega * fit$weights, fit$imbalance, part$label)
+    warn_overlap(p$omega * fit$weights, fit$imbalance, group$label)
     c(fit, kept_map(p$map))
   })
-  w <- rep(1, n)
-  for (g in names(parts)) w[parts[[g]]$rows] <- fits[[g]]$weights
+  new_kme_weights(x, treat, space, weights, groups, fits, asked)
+}
+
+# The rows of a source, an arm or all rows, the average that they are to match,
+# and what they are called in warnings.
+new_group <- function(rows, average, label = NULL) {
+  list(rows = rows, average = average, label = label)
+}
+
+# A fit from the solutions of its groups.
+new_kme_weights <- function(x, treat, space, weights, groups, fits, asked) {
+  w <- rep(1, nrow(x))
+  for (g in names(groups)) w[groups[[g]]$rows] <- fits[[g]]$weights
   new_fit("kme_weights", list(
     weights = stats::setNames(w, rownames(x)), treat = treat, names = "treat",
     covs = named_frame(x), estimand = if (is.factor(treat)) {
       toupper(asked$estimand)
     }, s.weights = if (!is.null(asked$weights)) weights,
-    focal = attr(parts, "focal"), n = n, fits = fits,
-    rows = lapply(parts, `[[`, "rows"), positive = asked$positive,
+    focal = attr(groups, "focal"), n = nrow(x), fits = fits,
+    rows = lapply(groups, `[[`, "rows"), positive = asked$positive,
     kernel = space$sample$kernel, space = space[c("like", "means", "dose")],
-    target = if (is.null(treat)) target,
-    balance = balance_table(space, parts, w, weights),
+    target = if (is.null(treat)) asked$target,
+    balance = balance_table(space, groups, w, weights),
     arguments = stored(asked)
   ))
 }
 
-# A choice that may be written in capitals.
+# The kind of a choice that may be written in capitals.
 any_case <- function(kind) {
   \(value, name) take(if (is.character(value)) tolower(value) else value, kind,
                       name)
@@ -212,28 +223,28 @@ kme_weights.formula <- function(formula, data = NULL, target = NULL, subset,
   replace(fit, names(read$kept), read$kept)
 }
 
-# What a formula of covariates says: list(x; left: the response, if there is
-# one; frame; target: in its terms; kept: what a fit keeps of it). `treat`: a
-# treatment that is not the response, an expression.
+# Covariates, x, by a formula, with the response, `left`, its frame, the target
+# in its terms, and `kept`, the fields that a fit keeps for new data. `treat` is
+# the expression of a treatment that is not the response.
 read_covariates <- function(call, formula, data, target, no_action, home,
                             treat = NULL) {
   call <- name_columns(call)
   call$treat <- treat
   call <- call[names(call) %in% c("", "formula", "subset", "na.action", "treat",
                                   "clusters", "weights")]
-  # A dot leaves out what has another use.
-  others <- unlist(lapply(list(call$treat, call$clusters, call$weights),
-                          all.vars))
+  # A dot stands for the columns that have no other use.
+  used <- unlist(lapply(list(call$treat, call$clusters, call$weights),
+                        all.vars))
   frame <- formula_frame(
-    call, formula_terms(formula, data_without(data, others)), data, no_action,
+    call, formula_terms(formula, data_without(data, used)), data, no_action,
     home
   )
   terms <- attr(frame, "terms")
   attr(terms, "nominal") <- usual_nominal
-  names <- c(names(frame)[attr(terms, "response")],
-             if (!is.null(treat)) deparse1(treat))
+  others <- c(names(frame)[attr(terms, "response")],
+              if (!is.null(treat)) deparse1(treat))
   factors <- attr(terms, "factors")
-  twice <- intersect(names, rownames(factors)[rowSums(as.matrix(factors)) > 0])
+  twice <- intersect(others, rownames(factors)[rowSums(as.matrix(factors)) > 0])
   if (length(twice)) {
     stop_input("'", twice[1L], "' must not be a covariate, too")
   }
@@ -244,7 +255,7 @@ read_covariates <- function(call, formula, data, target, no_action, home,
   if (is.data.frame(target)) target <- read_terms(terms, target, "target")
   list(x = x, left = left, frame = frame, target = target, kept = list(
     terms = keep_constants(terms, data), na.action = attr(frame, "na.action"),
-    names = names
+    names = others
   ))
 }
 
@@ -270,8 +281,8 @@ fewest_rows <- 10L
 
 # --- Spaces and their functionals --------------------------------------------
 
-# The space of a request: points of the covariates x, the numbers `dose` before
-# them; the bandwidth of rows of a target, too.
+# The space of a request. Its points are the covariates x, after a numeric
+# treatment `dose`; a bandwidth that is chosen goes by rows of a target, too.
 riesz_space <- function(x, asked, dose = NULL, target = NULL) {
   columns <- covariate_columns(x)
   warn_skewed(columns)
@@ -284,16 +295,13 @@ riesz_space <- function(x, asked, dose = NULL, target = NULL) {
   }
   sample <- riesz_sample(cbind(.dose = dose, columns), kernel, asked$scale,
                          pool)
-  list(
-    sample = sample, like = x, columns = columns, pool = pool,
-    dose = !is.null(dose), means = isTRUE(asked$means),
-    approximation = asked[c("landmarks", "features")]
-  )
+  new_space(sample, x, columns, pool, !is.null(dose), isTRUE(asked$means),
+            asked[c("landmarks", "features")])
 }
 
-# The rows of arms and what each is to look like, `of`. attr "focal": the arm
-# that the others are to look like, which has weights 1.
-arm_parts <- function(space, treat, estimand, focal = NULL, of = NULL) {
+# The arms that are weighted, as groups by name. Attribute "focal": the arm that
+# the others are to look like, whose rows have weight 1.
+arm_groups <- function(space, treat, estimand, focal = NULL, average = NULL) {
   levels <- levels(treat)
   if (is.null(focal)) {
     if (estimand != "ate" && length(levels) > 2L) {
@@ -305,19 +313,20 @@ arm_parts <- function(space, treat, estimand, focal = NULL, of = NULL) {
     focal <- take(as.character(focal), choice(levels), "focal")
   }
   target <- if (estimand == "ate") seq_along(treat) else which(treat == focal)
-  of <- of %||% list(z = take_rows(space$sample$x, target), rows = target)
+  average <- average %||% new_average(take_rows(space$sample$x, target),
+                                      rows = target)
   sources <- if (estimand == "ate") levels else setdiff(levels, focal)
   structure(lapply(stats::setNames(nm = sources), \(level) {
     rows <- which(treat == level)
     warn_alike(space$columns, rows, target, level)
-    list(rows = rows, of = of, label = level)
+    new_group(rows, average, level)
   }), focal = if (estimand != "ate") focal)
 }
 
-# A target population: rows, an embedding or a mixture.
-target_functional <- function(space, target) {
+# The average over a target population: rows, an embedding or a mixture.
+target_average <- function(space, target) {
   if (!is.null(space$pool)) {
-    return(list(z = scale_points(space$sample$kernel, space$pool)))
+    return(new_average(scale_points(space$sample$kernel, space$pool)))
   }
   kernel <- space$sample$kernel
   found <- check_target(check_target_kind(target), space$sample)
@@ -334,8 +343,8 @@ target_functional <- function(space, target) {
     stop_input("'means' must be FALSE for a target whose points are not known")
   }
   center <- if (!any(hidden)) Reduce(`+`, lapply(parts, part_mean)) / mass
-  list(at = found$at / mass, center = center,
-       mean = c(1, if (space$means) center))
+  new_average(at = found$at / mass, mean = c(1, if (space$means) center),
+              center = center)
 }
 
 part_mass <- \(part) {
@@ -351,7 +360,8 @@ part_mean <- function(part) {
     drop(cross(part$mixture$means, as.matrix(part$mixture$weights)))
 }
 
-# The law of independent doses and covariates, with the margins that there are.
+# The average over independent doses and covariates, with the margins of the
+# rows.
 independent_law <- function(space, weights) {
   sample <- space$sample
   if (!kernel_has(sample$kernel, "Gaussian form")) {
@@ -366,23 +376,25 @@ independent_law <- function(space, weights) {
                v = as.matrix(weights / nrow(z)))
   }
   middle <- drop(cross(z, as.matrix(weights))) / nrow(z)
-  list(at = as.vector(part(1L)) * as.vector(part(-1L)),
-       mean = c(1, if (space$means) c(middle, middle[1L] * middle[-1L])))
+  new_average(
+    at = as.vector(part(1L)) * as.vector(part(-1L)),
+    mean = c(1, if (space$means) c(middle, middle[1L] * middle[-1L]))
+  )
 }
 
-# The Riesz regression of some rows of the space, the source, and a functional.
-# unit: codes of what is left out together, by default each row.
-riesz_problem <- function(space, source, functional, weights,
-                          y = numeric(length(weights)),
+# The Riesz regression of a group of rows. unit: codes of the rows that are left
+# out together, by default each row by itself.
+riesz_problem <- function(space, group, weights, y = numeric(length(weights)),
                           unit = seq_along(weights)) {
+  source <- group$rows
+  rows <- group$average$rows
   map <- space_map(space, source)
-  of <- functional_rows(space, map, source, functional)
-  rows <- functional$rows
+  of <- functional_rows(space, map, source, group$average)
   even <- \(w) w / mean(w)
   h <- free_columns(space, map$sample$x)
   if (space$means) {
-    names <- colnames(map$sample$x)
-    colnames(h) <- c("", names, if (space$dose) paste0(names[-1L], ":treat"))
+    labels <- colnames(map$sample$x)
+    colnames(h) <- c("", labels, if (space$dose) paste0(labels[-1L], ":treat"))
   }
   if (length(unique(unit[source])) < 2L) {
     stop_input("'clusters' must leave rows of each arm, and so must folds of ",
@@ -395,11 +407,12 @@ riesz_problem <- function(space, source, functional, weights,
     even(weights[source]),
     if (is.null(rows)) rep(1, nrow(of$m)) else even(weights[rows]),
     unit[source], if (is.null(rows)) others else unit[rows], y[source],
-    !is.null(functional$at), mean(sample_diagonal(map$sample)), map
+    !is.null(group$average$at), mean(sample_diagonal(map$sample)), map
   )
 }
 
-# What is kept of a map for new points.
+# The parts of a map that features of new points need, and the points that they
+# are made of.
 kept_map <- function(map) {
   support <- sample_take(map$sample, if (length(map$centers)) map$centers else
     1L)
@@ -410,7 +423,7 @@ kept_map <- function(map) {
 
 # --- Overlap -----------------------------------------------------------------
 
-# Columns that are constant in an arm and not in what it is to look like.
+# A warning where columns are constant in an arm and not in its target.
 warn_alike <- function(columns, rows, target, level) {
   alike <- is_constant(take_rows(columns, rows)) &
     !is_constant(take_rows(columns, union(rows, target)))
@@ -421,7 +434,7 @@ warn_alike <- function(columns, rows, target, level) {
   }
 }
 
-# Rows of a policy or a target beyond the data.
+# A warning where rows of a policy or a target are beyond the data.
 warn_outside <- function(after, before, what, name = "policy") {
   ends <- range(before)
   outside <- mean(after < ends[1L] | after > ends[2L])
@@ -434,8 +447,9 @@ warn_outside <- function(after, before, what, name = "policy") {
 
 most_outside <- 0.05
 
-# Signs, in weights of rows, that the source has none where the target is.
-warn_overlap <- function(w, left, label) {
+# A warning where the weights w of rows, or the imbalance that they leave, are
+# signs that the source has no rows where the target is.
+warn_overlap <- function(w, imbalance, label) {
   n <- length(w)
   ess <- effective_rows(w)
   share <- max(abs(w)) / sum(abs(w))
@@ -446,10 +460,11 @@ warn_overlap <- function(w, left, label) {
     if (share > max(0.1, 2 / n)) {
       paste0("one row has ", format_number(100 * share, 2L), "% of the weight")
     },
-    if (left[["after"]] > left[["before"]] / 2 &&
-          left[["after"]] > 2 * left[["noise"]]) {
-      paste0("the imbalance falls from ", format_number(left[["before"]], 2L),
-             " to ", format_number(left[["after"]], 2L), " only")
+    if (imbalance[["after"]] > imbalance[["before"]] / 2 &&
+          imbalance[["after"]] > 2 * imbalance[["noise"]]) {
+      paste0("the imbalance falls from ",
+             format_number(imbalance[["before"]], 2L), " to ",
+             format_number(imbalance[["after"]], 2L), " only")
     }
   )
   if (length(faults)) {
@@ -471,51 +486,66 @@ weighted_moments <- function(x, w) {
   list(mean = mean, covariance = crossprod(x, w * x))
 }
 
-# Covariates of each group with weights, without, and of its target, a row each:
-# differences in standard deviations of the target (or of the source, where the
-# target has no rows); of doses their correlations with each covariate.
-balance_table <- function(space, parts, w, weights) {
-  raw <- space$columns
+# The covariates of each group with weights, without, and of its target, a row
+# for each group and covariate.
+balance_table <- function(space, groups, w, weights) {
   if (space$dose) {
-    both <- cbind(sample_raw(space$sample)[, 1L], raw)
-    correlation <- \(w) {
-      found <- weighted_moments(both, w)$covariance
-      (found[1L, ] / sqrt(found[1L] * diag(found)))[-1L]
-    }
-    return(data.frame(group = "all", column = colnames(raw),
-                      before = correlation(weights),
-                      after = correlation(weights * w), row.names = NULL))
+    return(dose_balance(space, w, weights))
   }
-  moments <- \(x, w) {
-    found <- weighted_moments(x, w)
-    list(mean = found$mean, variance = diag(found$covariance))
-  }
-  varies <- \(at) ifelse(at$variance > 1e-24 * at$mean^2, at$variance, NA)
-  tables <- Map(\(part, group) {
-    of <- part$of
-    x <- take_rows(raw, part$rows)
-    plain <- moments(x, weights[part$rows])
-    now <- moments(x, (weights * w)[part$rows])
-    target <- if (!is.null(of$rows)) {
-      moments(take_rows(raw, of$rows), weights[of$rows])
-    } else if (!is.null(space$pool)) {
-      moments(space$pool, rep(1, nrow(space$pool)))
-    } else {
-      list(mean = if (is.null(of$center)) NA else drop(
-        unscale_points(space$sample$kernel, t(of$center))
-      ), variance = NA)
-    }
-    variance <- varies(target)
-    unit <- sqrt(ifelse(is.na(variance), varies(plain), variance))
+  tables <- Map(\(group, name) {
+    x <- take_rows(space$columns, group$rows)
+    plain <- column_moments(x, weights[group$rows])
+    now <- column_moments(x, (weights * w)[group$rows])
+    target <- target_moments(space, group$average, weights)
+    variance <- known_variance(target)
+    # Differences are in standard deviations of the target, or of the source
+    # where the target has no rows.
+    unit <- sqrt(ifelse(is.na(variance), known_variance(plain), variance))
     unit[is.na(unit)] <- 1
     data.frame(
-      group = group, column = colnames(raw), target = target$mean,
+      group = name, column = colnames(x), target = target$mean,
       mean_before = plain$mean, mean_after = now$mean,
       before = (plain$mean - target$mean) / unit,
       after = (now$mean - target$mean) / unit,
       ratio_before = plain$variance / variance,
       ratio_after = now$variance / variance, row.names = NULL
     )
-  }, parts, names(parts))
+  }, groups, names(groups))
   do.call(rbind, unname(tables))
+}
+
+# The correlations of a numeric treatment with each covariate.
+dose_balance <- function(space, w, weights) {
+  both <- cbind(sample_raw(space$sample)[, 1L], space$columns)
+  correlations <- \(w) {
+    found <- weighted_moments(both, w)$covariance
+    (found[1L, ] / sqrt(found[1L] * diag(found)))[-1L]
+  }
+  data.frame(group = "all", column = colnames(space$columns),
+             before = correlations(weights), after = correlations(weights * w),
+             row.names = NULL)
+}
+
+column_moments <- function(x, w) {
+  found <- weighted_moments(x, w)
+  list(mean = found$mean, variance = diag(found$covariance))
+}
+
+# The same of the rows of a target, whose variance is NA where it has none.
+target_moments <- function(space, average, weights) {
+  if (!is.null(average$rows)) {
+    return(column_moments(take_rows(space$columns, average$rows),
+                          weights[average$rows]))
+  }
+  if (!is.null(space$pool)) {
+    return(column_moments(space$pool, rep(1, nrow(space$pool))))
+  }
+  list(mean = if (is.null(average$center)) NA else {
+    drop(unscale_points(space$sample$kernel, t(average$center)))
+  }, variance = NA)
+}
+
+# Variances that are more than rounding, NA for others.
+known_variance <- function(moments) {
+  ifelse(moments$variance > 1e-24 * moments$mean^2, moments$variance, NA)
 }

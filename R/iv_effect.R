@@ -322,7 +322,7 @@ effect_penalty <- function(fit, system) {
 
 # --- Functionals -------------------------------------------------------------
 
-# What an effect changes.
+# The change that an effect is of.
 #   moved          the columns of x that it moves
 #   along          a direction of the points, for a derivative; or
 #   before, after  points, for a policy; or
@@ -356,7 +356,7 @@ iv_change <- function(fit, block, asked, name) {
   new_change(of, along = first_direction(kernel, ncol(block$sample$x), of))
 }
 
-# What one policy makes of the rows, or a second one in place of the first.
+# The change by one policy, or from a first one to a second.
 policy_change <- function(block, frame, policies) {
   frames <- lapply(c(policies), \(policy) {
     after <- policy(frame)
@@ -436,7 +436,7 @@ iv_functional <- function(fit, task, system, change, what) {
   }
   if (!is.null(change$after)) {
     rows <- system$rows
-    # Where the points are those of the fit, the rows of this moment.
+    # Points of all rows of the fit are reduced to the rows of this moment.
     own <- \(new) if (new$m == fit$n) {
       c(lapply(new[intersect(c("z", "values"), names(new))], take_rows, rows),
         m = length(rows))
@@ -488,7 +488,7 @@ slope_functional <- function(system, sample, map, change) {
 }
 
 embedding_functional <- function(system, sample, map, target) {
-  found <- target_functional(list(sample = sample, means = FALSE), target)
+  found <- target_average(new_space(sample), target)
   if (is.null(found$center) || is.null(map$root) || !is.null(system$given)) {
     stop_input("'target' must be rows for this fit, or an embedding of known ",
                "points for one without random features")
@@ -558,8 +558,8 @@ by_row <- \(s, x, of, n, none) replace(rep(none, n), s$unit[of], x[of])
 
 times_vector <- \(matrix, v) drop(product(matrix, as.matrix(v)))
 
-# What rows add to the error of an estimate, a column: `own` of each row of the
-# system, `spread` of each row of the functional, which come last where these
+# The influence of rows on an estimate, one column: `own` of each row of the
+# system, and `spread` of each row of the functional, which come last where they
 # are of another sample.
 iv_influence <- function(s, own, spread, target, n) {
   influence <- numeric(n)
