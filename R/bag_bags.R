@@ -539,7 +539,7 @@ read_kernel_values.bag_gram <- function(g, newdata) {
     return(NextMethod())
   }
   new_bags <- new_level_values(g, newdata)
-  c(new_values(new_bags$values), list(diagonal = new_bags$diagonal))
+  new_points(NULL, values = new_bags$values, diagonal = new_bags$diagonal)
 }
 
 # --- Verbs -------------------------------------------------------------------

@@ -200,8 +200,7 @@ parts_of_weights <- function(fit) {
     return(fit$parts)
   }
   lapply(bag_rows(unname(fit$sizes)), \(rows) {
-    list(list(sample = sample_take(fit$sample, rows), noise = NULL,
-              weights = fit$weights[rows]))
+    list(new_mean_part(sample_take(fit$sample, rows), fit$weights[rows]))
   })
 }
 

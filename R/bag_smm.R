@@ -545,13 +545,14 @@ vote <- function(decision, levels) {
 # the gram of H.
 ridge_system <- function(g) {
   if (is.null(g$ridge)) {
-    centering <- center_matrix(unname(g$K))
+    centering <- center_gram(unname(g$K))
     centered <- new_gram(centering$k)
-    remember(centered, scale = max(abs(g$K)))
+    centered$scale <- max(abs(g$K))
     s <- spectrum(centered, "vectors")
     # The constant vector is mixed into others of eigenvalue 0.
     axes <- s$vectors - rep(colMeans(s$vectors), each = nrow(g$K))
-    remember(g, ridge = new_ridge(s$values, z = axes), means = centering$at)
+    g$ridge <- new_ridge(s$values, z = axes)
+    g$means <- centering$at
   }
   g$ridge
 }

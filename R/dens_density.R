@@ -386,7 +386,7 @@ fit_lines.kme_density <- function(x, digits) {
            if (x$m > 1L) paste0(", ", shape_words[[x$shape]])),
     paste0(describe_sample(x$sample), ", ", x$estimator$label,
            guard_words(x$mean$guard)),
-    kernel_lines(x$kernel), sample_note(x$sample),
+    sample_kernel_lines(x$sample),
     strwrap(c(
       describe_fit(x),
       paste("distance to the kernel mean",

@@ -253,7 +253,7 @@ native_parts <- function(parts, kernel) {
   parts <- parts[order(turned)]
   if (all(turned)) {
     x <- take_rows(parts[[1L]]$sample$x, 1L)
-    parts <- c(list(list(sample = list(x = x), weights = 0)), parts)
+    parts <- c(list(new_mean_part(list(x = x), 0)), parts)
   }
   lapply(parts, \(part) {
     x <- part$sample$x

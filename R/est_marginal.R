@@ -132,8 +132,8 @@ est_fit.est_marginal <- function(estimator, sample) {
   part <- fit_parts(fit, sample)[[1L]]
   moments <- sample_moments(sample)
   c(fit, list(
-    fitted = part_at(part, sample$kernel, own_points(sample)),
-    norm2 = max(0, norm2_part(part, sample$kernel)), rho = moments$rho,
+    fitted = parts_at(list(part), sample$kernel, own_points(sample)),
+    norm2 = max(0, norm2_parts(list(part), sample$kernel)), rho = moments$rho,
     varrho = moments$varrho, select = estimator$select
   ), chosen[c("score", "minimum", "reference", "border")])
 }
@@ -229,12 +229,11 @@ marginal_score <- function(x, kernel) {
 rbf_score <- function(x, kernel) {
   n <- nrow(x)
   theta2 <- rep_len(kernel$bandwidth, ncol(x))^2
-  # Noise widens the kernel: what is checked here holds for all bandwidths.
-  source <- native_source(kernel, x)
   centered <- sweep(x, 2, colMeans(x))
   squares <- centered^2
   sums <- function(v, gradient) {
-    source <- rescale_source(source, sqrt(v))
+    kernel$bandwidth <- sqrt(v)
+    source <- native_source(kernel, x)
     height <- prod(sqrt(theta2 / v))
     # Both in one walk, where both are needed.
     folds <- if (gradient) .Call(C_r_kernel_moments, source, centered) else
@@ -428,9 +427,8 @@ marginal_parts <- function(x, kernel, sizes, noise) {
   Map(\(rows, b) {
     points <- points_sample(take_rows(x, rows), kernel)
     e <- noise[, b]
-    list(list(sample = points, weights = rep(1 / points$n, points$n),
-              noise = if (!kernel_has(kernel, "linear form") &&
-                            any(e > 0)) e))
+    noisy <- !kernel_has(kernel, "linear form") && any(e > 0)
+    list(new_mean_part(points, plain_weights(points), if (noisy) e))
   }, bag_rows(sizes), seq_along(sizes))
 }
 

@@ -181,16 +181,15 @@ span_axes <- function(x) {
 # noise hS. At h = 1 all are m.
 smooth_part <- function(sample, h, c, moments) {
   n <- sample$n
-  plain <- list(sample = sample, noise = NULL, weights = rep(c / n, n))
+  plain <- new_mean_part(sample, rep(c / n, n))
   if (h == 0 || all(moments$covariance == 0)) {
     return(plain)
   }
   m <- moments$mean
   points <- if (h == 1) matrix(m, 1L) else
     sqrt(1 - h) * unname(sample$x) + rep((1 - sqrt(1 - h)) * m, each = n)
-  list(sample = points_sample(points, sample$kernel),
-       noise = h * moments$covariance,
-       weights = rep(c / nrow(points), nrow(points)))
+  new_mean_part(points_sample(points, sample$kernel),
+                rep(c / nrow(points), nrow(points)), h * moments$covariance)
 }
 
 est_parts.est_smooth <- function(estimator, sample) {
@@ -215,8 +214,8 @@ est_fit.est_smooth <- function(estimator, sample) {
   c(list(
     weights = rep(chosen$c / sample$n, sample$n), lambda = 0,
     parts = list(part),
-    fitted = part_at(part, sample$kernel, own_points(sample)),
-    norm2 = max(0, norm2_part(part, sample$kernel)), rho = plain$rho,
+    fitted = parts_at(list(part), sample$kernel, own_points(sample)),
+    norm2 = max(0, norm2_parts(list(part), sample$kernel)), rho = plain$rho,
     varrho = plain$varrho, select = estimator$select,
     covariance = moments$covariance, border = FALSE
   ), chosen)

@@ -41,8 +41,7 @@ has_weights <- function(estimator) {
 est_parts <- function(estimator, sample) UseMethod("est_parts")
 est_parts.kernmean_estimator <- function(estimator, sample) {
   if (has_weights(estimator)) {
-    return(list(list(sample = sample, noise = NULL,
-                     weights = est_weights(estimator, sample))))
+    return(list(new_mean_part(sample, est_weights(estimator, sample))))
   }
   fit_parts(est_fit(estimator, sample), sample)
 }

@@ -1,9 +1,9 @@
 # The shelf gram_: Gram matrices, their spectra, and shrinkage of them.
 #
-# Offers from gram_gram.R: center_matrix, center_source, check_gram,
-#   clip_values, fit_summary.gram, form_gram, gram_note, new_gram,
-#   new_identity, principal_gram, read_distances, remember, rounding_of,
-#   seal_gram, solve_spectrum, spectrum, spectrum_values, tridiagonal.
+# Offers from gram_gram.R: center_gram, check_gram, clip_values,
+#   fit_summary.gram, form_gram, gram_note, new_gram, new_identity,
+#   principal_gram, read_distances, rounding_of, seal_gram, solve_spectrum,
+#   spectrum, spectrum_values, tridiagonal.
 # Offers from gram_shrink.R: matrix_shrinkage, shrinkage_of.
 # Offers from gram_ridge.R: new_functional, new_ridge, ridge_debiased,
 #   ridge_inverse, ridge_left_out, ridge_solve.
@@ -100,7 +100,7 @@ gram_arguments <- door_table("gram", x = anything,
                              kernel = unless_given(a_kernel),
                              scale = unless_given(a_scale))
 
-# The matrix of distances of a dist object.
+# The n x n matrix of the distances of a dist object.
 read_distances <- function(x, name = "x") {
   n <- attr(x, "Size")
   if (!is.numeric(x) || length(n) != 1L || length(x) != n * (n - 1) / 2) {
@@ -116,12 +116,13 @@ read_distances <- function(x, name = "x") {
   unname(as.matrix(x))
 }
 
-# The gram of the principal coordinates of distances; anything else as it is.
+# The gram of the principal coordinates of distances. What is no dist object is
+# returned as it is.
 principal_gram <- function(x) {
   if (!inherits(x, "dist")) {
     return(x)
   }
-  k <- center_matrix(-read_distances(x)^2 / 2)$k
+  k <- center_gram(-read_distances(x)^2 / 2)$k
   fixed <- repair_gram(k, "clip")
   if (!is.null(attr(x, "Labels"))) {
     dimnames(fixed$k) <- rep(list(attr(x, "Labels")), 2L)
@@ -132,7 +133,7 @@ principal_gram <- function(x) {
   seal_gram(g)
 }
 
-# Of points in the units of a fitted kernel, with its origin.
+# The gram of points in the units of a fitted kernel, with the origin of that.
 form_gram <- function(x, kernel, raw = NULL, origin = NULL) {
   k <- fold_store(kernel, x, NULL, origin)
   if (kernel_has(kernel, "function")) {
@@ -174,9 +175,10 @@ as_gram <- function(K, ..., repair = NULL) {
   seal_gram(g)
 }
 
-# The matrix without negative eigenvalues, and what that took: list(k, repair).
-# To clip is to put 0 in their place, the nearest matrix; to shift is to add to
-# the diagonal what makes the smallest 0, which leaves the other entries.
+# The symmetric matrix k without its negative eigenvalues, and `repair`, what
+# the user sees of that. To clip is to replace these eigenvalues by 0, which
+# gives the nearest matrix. To shift is to add a number to the diagonal that
+# makes the smallest eigenvalue 0, which keeps the other entries.
 repair_gram <- function(k, type) {
   n <- nrow(k)
   check_memory(n, n, "use fewer rows", copies = 3)
@@ -198,6 +200,18 @@ repair_gram <- function(k, type) {
   ))
 }
 
+# A gram, an environment. Other fields come as they are computed: values,
+# projections and vectors of the spectrum, tridiagonal; id once it is sealed.
+#   K         n x n matrix of kernel values
+#   kernel,   the fitted kernel and the points as it takes them, n x d; NULL
+#   x         where only values are known
+#   raw       the points in the units of the user, absent where these are x
+#   repair    what as_gram() changed to make K positive semi-definite
+#   coordinates  TRUE if K holds principal coordinates of distances
+#   intensity, target, centered, at, norm2  of shrink_gram(): how far the gram
+#             `centered` is shrunk towards which multiple of I, with the row
+#             means and the squared norm that centering took away
+#   scale     the size of the terms that the entries are differences of
 new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
   g <- new.env(parent = emptyenv())
   g$K <- k
@@ -207,8 +221,8 @@ new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
   new_fit(c(class, "gram"), g)
 }
 
-# A gram for the user: it cannot be changed, and has an identity that survives
-# saving.
+# The gram for the user: its fields cannot be changed any more, and it has an
+# identity that survives saving.
 seal_gram <- function(g) {
   g$id <- new_identity()
   for (field in intersect(c("K", "kernel", "x", "raw", "id", "repair",
@@ -218,20 +232,18 @@ seal_gram <- function(g) {
   g
 }
 
-# Keeps what has been computed of a gram.
-remember <- function(g, ...) list2env(list(...), g)
-
 identities <- new.env(parent = emptyenv())
 identities$made <- 0
 
-# A name that no other gram has, here or in another session.
+# A name that nothing else has, here or in another session.
 new_identity <- function() {
   identities$made <- identities$made + 1
   paste(Sys.getpid(), format(as.numeric(Sys.time()), digits = 17),
         identities$made)
 }
 
-# Symmetrized exactly, if it is symmetric but for rounding.
+# The matrix with exactly equal halves; an error if it is not symmetric but for
+# rounding.
 check_symmetric <- function(k, name) {
   largest <- max(abs(k))
   defect <- max(abs(k - t(k)))
@@ -244,7 +256,7 @@ check_symmetric <- function(k, name) {
   if (defect > 0) (k + t(k)) / 2 else k
 }
 
-# Symmetric, and not clearly indefinite.
+# The matrix with exactly equal halves; an error if it is clearly indefinite.
 check_gram <- function(k, name, hint = NULL) {
   k <- check_symmetric(k, name)
   largest <- max(abs(k))
@@ -274,7 +286,7 @@ fit_lines.gram <- function(x, digits) {
     gram_note(x))
 }
 
-# Lines on what a gram was made of, where that is not seen in its kernel.
+# Lines of print() on a gram of distances, and on a repair; NULL without these.
 gram_note <- function(g) {
   c(if (!is.null(g$coordinates)) "principal coordinates of distances",
     if (!is.null(g$repair)) strwrap(paste0(
@@ -321,8 +333,9 @@ fit_picture.gram <- function(object, type = NULL) {
   picture
 }
 
-# Eigenvalues below n eps gamma_1 are 0; clearly negative ones are an error.
-# scale: the size of what the entries are differences of, if they are.
+# The eigenvalues of a matrix with 0 for those below n eps gamma_1; clearly
+# negative ones are an error. `scale` is the size of the terms that the entries
+# are differences of, if they are.
 clip_values <- function(values, scale = NULL, name = "the Gram matrix",
                         hint = NULL) {
   check_result(values, "an eigenvalue")
@@ -343,17 +356,17 @@ clip_values <- function(values, scale = NULL, name = "the Gram matrix",
   values
 }
 
-# An eigenvalue below this is rounding of an n x n matrix whose entries were
-# made of terms of this size. An entry has that of its sum of products, of two
-# row means and of their differences, and means err alike in whole rows: up to
-# 1.9 n eps scale, from 5 rows on of up to 200 columns, were measured, and 90
-# eps scale of 20 rows of 5,000.
+# An eigenvalue below this is rounding, in an n x n matrix whose entries are
+# sums and differences of terms of size `scale`. An entry has the error of a sum
+# of products, of two row means and of their difference; the error of a mean is
+# the same in a whole row. The largest that was measured is 1.9 n eps scale for
+# 5 rows or more of up to 200 columns, and 90 eps scale for 20 rows of 5,000.
 rounding_of <- function(n, scale) {
   max(4 * max(n, 32) * .Machine$double.eps * scale, .Machine$double.xmin)
 }
 
-# T and the reflectors of K = QTQ', Qe_1 = e/sqrt(n). A shrunk gram has those of
-# the centered one.
+# The tridiagonal T (diagonal, off) and the reflectors of K = QTQ', where Qe_1 =
+# e/sqrt(n). A shrunk gram has the reflectors of the centered one.
 tridiagonal <- function(g) {
   if (is.null(g$tridiagonal)) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
@@ -369,12 +382,16 @@ tridiagonal <- function(g) {
   g$tridiagonal
 }
 
+# The eigenvalues of a symmetric matrix, decreasing.
 spectrum_values <- function(k) {
   t <- .Call(C_r_tridiag, k)
   .Call(C_r_tridiag_spectrum, t$diagonal, t$off, FALSE)$values
 }
 
-# list(values, projections, vectors), filled as far as `what` asks, and kept.
+# The spectrum of a gram, as far as `what` asks for it; the gram keeps it.
+#   values       the n eigenvalues, decreasing
+#   projections  |u_j'1_n| for each eigenvector u_j
+#   vectors      n x n matrix of the eigenvectors
 spectrum <- function(g, what) {
   if (is.null(g[[what]])) {
     if (is.null(g$intensity)) {
@@ -406,15 +423,14 @@ find_spectrum <- function(g, what) {
     if (what == "projections") list(projections = pairs$first / sqrt(n)))
 }
 
-# K^c_ij = K_ij - m_i - m_j + |mu|^2 of a matrix, list(k, at: m, norm2: |mu|^2):
-# m holds the row means and |mu|^2 their mean.
-center_matrix <- function(k) {
-  check_memory(nrow(k), nrow(k), "use fewer rows")
-  center_source(native_source(NULL, k))
-}
-
-# The same of what native_source() makes, with other m and |mu|^2 if given.
-center_source <- function(source, at = NULL, norm2 = NULL) {
+# The centered matrix k, K^c_ij = K_ij - m_i - m_j + |mu|^2, with its `at`, m,
+# and its `norm2`, |mu|^2: the row means and their mean, unless others are
+# given. `source` is a matrix or a source of the core.
+center_gram <- function(source, at = NULL, norm2 = NULL) {
+  if (is.matrix(source)) {
+    check_memory(nrow(source), nrow(source), "use fewer rows")
+    source <- native_source(NULL, source)
+  }
   centered <- .Call(C_r_centered, source, at, norm2)
   if (!is.finite(sum(diag(centered$k)))) {
     stop_kernmean("numeric", "kernel values overflow when they are centered; ",
@@ -423,7 +439,7 @@ center_source <- function(source, at = NULL, norm2 = NULL) {
   centered
 }
 
-# K^+ b
+# K^+ b, the pseudo-inverse of the gram times b.
 solve_spectrum <- function(g, b) {
   s <- spectrum(g, "vectors")
   inverse <- ifelse(s$values > 0, 1 / s$values, 0)

@@ -96,44 +96,58 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   p <- asked$p %||% (n - 1)
   check_memory(n, n, "use fewer rows", copies = if (centered) 4 else 5)
   scale <- max(abs(g$K))
-  centering <- list(at = 0, norm2 = 0)
   if (centered) {
-    # Row means that are rounding are at most of the order of eps max|K|.
-    largest <- max(abs(rowMeans(g$K)))
-    if (largest > 1e-8 * scale) {
-      stop_input(
-        "'K' must be centered if 'centered' is TRUE; its row means are up to ",
-        format_number(largest), ", its entries up to ", format_number(scale)
-      )
-    }
+    check_centered(g$K, scale)
+    centering <- list(at = 0, norm2 = 0)
   } else {
-    centering <- center_matrix(g$K)
+    centering <- center_gram(g$K)
     g <- new_gram(centering$k)
   }
+  g$scale <- scale
+  if (p < n - 1) warn_dimension(p, g)
+  seal_gram(shrunk_gram(g, p, centering))
+}
+
+# The centered gram g shrunk towards the multiple of I of the same trace, in p
+# dimensions. `centering` has the row means and the squared norm that centering
+# took away.
+shrunk_gram <- function(g, p, centering) {
   diagonal <- diag(g$K)
   unit <- power_below(max(abs(diagonal)))
-  found <- matrix_shrinkage(diagonal / unit, sum((g$K / unit)^2), p, n)
+  found <- matrix_shrinkage(diagonal / unit, sum((g$K / unit)^2), p, nrow(g$K))
   lambda <- found$intensity
   trace <- sum(diagonal)
-  g$scale <- scale
-  if (p < n - 1) {
-    rank <- sum(spectrum(g, "values")$values > 0)
-    if (p < rank) warn_kernmean(
-      "'p' must not be below the rank of the centered matrix, ", rank, "; ",
-      format_number(p), " is no dimension of the feature space"
-    )
-  }
   k <- (1 - lambda) * g$K
   diag(k) <- diag(k) + lambda * trace / p
   shrunk <- new_gram(k, class = "shrunk_gram")
-  remember(shrunk, intensity = lambda,
-           variances = unit * (unit * found$variances), p = p, trace = trace,
-           target = trace / p, centered = g, at = centering$at,
-           norm2 = centering$norm2)
+  list2env(list(
+    intensity = lambda, variances = unit * (unit * found$variances), p = p,
+    trace = trace, target = trace / p, centered = g, at = centering$at,
+    norm2 = centering$norm2
+  ), shrunk)
   for (what in c("values", "projections", "vectors")) {
     if (!is.null(g[[what]])) spectrum(shrunk, what)
   }
-  seal_gram(shrunk)
+  shrunk
+}
+
+# Row means that are rounding are at most of the order of eps max|K|.
+check_centered <- function(k, scale) {
+  largest <- max(abs(rowMeans(k)))
+  if (largest > 1e-8 * scale) {
+    stop_input(
+      "'K' must be centered if 'centered' is TRUE; its row means are up to ",
+      format_number(largest), ", its entries up to ", format_number(scale)
+    )
+  }
+}
+
+warn_dimension <- function(p, g) {
+  rank <- sum(spectrum(g, "values")$values > 0)
+  if (p < rank) warn_kernmean(
+    "'p' must not be below the rank of the centered matrix, ", rank, "; ",
+    format_number(p), " is no dimension of the feature space"
+  )
 }
 
 shrink_arguments <- door_table(
@@ -149,16 +163,17 @@ fit_summary.shrunk_gram <- function(x) {
     NextMethod())
 }
 
-# list(intensity: lambda, variances: V(S) and V(T)) from the diagonal of K^c and
-# norm2 = |K^c|_F^2; lambda from values in any unit.
+# The shrinkage of a centered n x n Gram matrix in p dimensions, from its
+# diagonal and norm2 = |K^c|_F^2, both in any unit.
 matrix_shrinkage <- function(diagonal, norm2, p, n) {
   trace <- sum(diagonal)
   shrinkage_of(trace, sum(diagonal^2), sum((diagonal - trace / n)^2), norm2, p,
                n)
 }
 
-# The same from the trace of K^c, the sum of squares of its diagonal, and that
-# of squared deviations from its mean.
+# The same from the trace of K^c, the sum of the squares of its diagonal, and
+# that of squared deviations from its mean: `intensity`, lambda in [0, 1], and
+# `variances`, V(S) of the matrix and V(T) of the target.
 shrinkage_of <- function(trace, squares, spread, norm2, p, n) {
   # V(S), V(T) and |T - S|^2 times (n - 1)^2.
   v <- n / (n - 2) * c(S = squares - norm2 / n, T = spread / p)

@@ -681,7 +681,7 @@ block_kernels <- function(kernel, brings) {
   names <- names(brings)
   kernels <- stats::setNames(vector("list", length(names)), names)
   if (!is_plain_list(kernel)) {
-    if (!is.null(kernel)) kernels[!brings] <- list(check_kernel(kernel))
+    if (!is.null(kernel)) kernels[!brings] <- list(take(kernel, a_kernel))
     return(kernels)
   }
   if (is.null(names(kernel)) || !all(names(kernel) %in% names) ||
@@ -690,7 +690,7 @@ block_kernels <- function(kernel, brings) {
                "block: ", quoted(names))
   }
   kernel <- Filter(Negate(is.null), kernel)
-  kernels[names(kernel)] <- Map(check_kernel, kernel,
+  kernels[names(kernel)] <- Map(take, kernel, list(a_kernel),
                                 paste0("kernel$", names(kernel)))
   kernels
 }

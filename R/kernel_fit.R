@@ -44,9 +44,13 @@ kernel_matrix_arguments <- door_table(
 
 # --- Kernels fitted to data ----------------------------------------------
 
-# list(kernel, x: the points in its units, raw: as they were, NULL where that is
-# the same): a kernel fitted to points and to what `scale` says of their units.
-# A kernel that has been fitted with a scaling keeps that.
+# The kernel fitted to points, and the points in its units.
+#   kernel  its bandwidth a number, with the scaling that `scale` asks for, or
+#           the scaling that it had
+#   x       n x d matrix, the points as the kernel takes them
+#   raw     the points in the units of the user, NULL where these are x
+new_units <- \(kernel, x, raw) list(kernel = kernel, x = x, raw = raw)
+
 fit_units <- function(kernel, x, scale = NULL, name = "x") {
   if (kernel_has(kernel, "factors")) {
     if (asks_scale(scale)) {
@@ -76,7 +80,7 @@ fit_units <- function(kernel, x, scale = NULL, name = "x") {
       warn_units(if (is.null(at)) x else take_columns(x, at), name)
     }
   }
-  list(kernel = kernel, x = z, raw = if (kernel_has(kernel, "scaling")) x)
+  new_units(kernel, z, if (kernel_has(kernel, "scaling")) x)
 }
 
 check_scaled_kernel <- function(kernel, x, scale, name) {
@@ -97,7 +101,8 @@ check_scaled_kernel <- function(kernel, x, scale, name) {
   }
 }
 
-# Where both have some. A single one may differ.
+# Do both have names of columns, and different ones? A single column may have
+# any name.
 differ_in_names <- function(a, b) {
   length(a) > 1L && length(b) && !identical(a, b)
 }
@@ -146,7 +151,7 @@ median_bandwidth <- function(kernel, x, name = "x") {
   source <- native_source(new_kernel(if (l1) "l1dist" else "sqdist", "", unit),
                           x)
   exact <- nrow(x) <= most_points_for_exact_median
-  # The median of all distances, and that of the positive ones.
+  # The core returns two medians: of all distances, and of the positive ones.
   distances <- if (exact) {
     .Call(C_r_kernel_median, source)
   } else {
@@ -167,8 +172,8 @@ median_bandwidth <- function(kernel, x, name = "x") {
   kernel
 }
 
-# Distances as the rules of bandwidths take them: without zeros where these are
-# more than half, and 1 where there is nothing else.
+# Distances for a rule of bandwidths: without the zeros where these are more
+# than half, and 1 where no distance is left.
 positive_distances <- function(distances) {
   if (isTRUE(stats::median(distances) == 0)) {
     distances <- distances[distances > 0]
@@ -176,14 +181,14 @@ positive_distances <- function(distances) {
   if (length(distances)) distances else 1
 }
 
-# The size of the data's spread, in which no squared distance over- or
-# underflows; 0 if all points are equal.
+# A power of two of the size of the data's spread; in this unit no squared
+# distance over- or underflows. It is 0 if all points are equal.
 power_of_two <- function(x) {
   ends <- .Call(C_r_column_ranges, x)
   power_below(max(ends[2L, ] / 2 - ends[1L, ] / 2), 0)
 }
 
-# Which of the columns of x a part sees.
+# The numbers of the columns of x that a part sees.
 columns_at <- function(columns, x, name) {
   if (is.null(columns)) {
     return(seq_len(ncol(x)))

@@ -2,16 +2,15 @@
 # folds over tiles, which are the border to C.
 #
 # Offers from kernel_kernel.R: a_kernel, bandwidth_set, check_definite,
-#   check_kernel, describe_factors, flat_diagonal, format_kernel,
-#   kernel_has, kernel_lines, kernel_of, kernel_parts, new_kernel,
-#   same_kernel, several_positive, squared_kernel.
+#   describe_factors, flat_diagonal, format_kernel, kernel_has,
+#   kernel_lines, kernel_of, kernel_parts, new_kernel, same_kernel,
+#   several_positive, squared_kernel.
 # Offers from kernel_tile.R: block_means, check_overflow, fold, fold_apply,
-#   fold_diagonal, fold_rows, fold_store, native_source, rescale_source,
-#   row_panels.
+#   fold_diagonal, fold_rows, fold_store, native_source, row_panels.
 # Offers from kernel_fit.R: differ_in_names, fit_kernel, fit_units,
 #   positive_distances, power_of_two.
 # Offers from kernel_mixture.R: check_closed_form, check_covariances,
-#   check_mixture, component, component_at, components_of, draw_mixture,
+#   check_mixture, component_at, components_of, draw_mixture,
 #   gaussian_gram, is_each, mixture_at, mixture_inner, noise_matrix,
 #   pair_values.
 
@@ -248,8 +247,9 @@ kernel_gower <- function(bandwidth = "median", ...) {
   new_kernel("gower", bandwidth = bandwidth)
 }
 
-# The kernel for points, as of read_points(): the one that was given, or the
-# default of a door, or else the usual one.
+# The kernel for points from read_points(): the one that was given, else
+# kernel_gower() for columns with factors, else the default of a door, else
+# kernel_rbf().
 kernel_of <- function(x, kernel = NULL, default = NULL, name = "kernel") {
   mixed <- is.data.frame(x)
   if (mixed && !is.null(kernel) && !kernel_has(kernel, "factors")) {
@@ -325,9 +325,10 @@ new_kernel <- function(family, formula = kernel_families[[family]]$formula,
 }
 
 # --- Sums of products ---------------------------------------------------------
-# Of the family "sum", with a field `parts`: kernels, each with `columns`, those
-# that it sees (NULL: all; once fitted `at`, their numbers), and `times`: what
-# multiplies the product that begins with it, 0 if it goes on with one.
+# A sum has a field `parts`: kernels, each with its `columns` (NULL for all of
+# them; a fitted part has their numbers, `at`) and `times`: the number that
+# multiplies the product which this part begins, 0 if the part is a further
+# factor of that product.
 
 #' @rdname kernel_rbf
 #' @param e1,e2 Kernels; one factor of a product may be a positive number.
@@ -361,7 +362,7 @@ new_kernel <- function(family, formula = kernel_families[[family]]$formula,
   new_sum(parts)
 }
 
-# The parts of what is to be added or multiplied.
+# The parts of an argument of `+` or `*`.
 addends <- function(e, sign) {
   if (!inherits(e, "kernmean_kernel") || kernel_has(e, "scaling") ||
         kernel_has(e, "distances") || kernel_has(e, "function") ||
@@ -438,7 +439,7 @@ squared_kernel <- function(kernel) {
   }
 }
 
-# Two fitted kernels with the same values on d columns.
+# Do two fitted kernels have the same values on d columns?
 same_kernel <- function(a, b, d) {
   fields <- c("family", "degree", "offset", "fun", "scaling", "at", "times")
   identical(a[fields], b[fields]) && (is.null(a$bandwidth) ||
@@ -462,7 +463,7 @@ check_definite <- function(kernel) {
 several_positive <- numbers(0, open = TRUE)
 bandwidth_numbers <- several_positive
 bandwidth_numbers$words <- "\"median\", positive numbers or a function"
-# Names stay.
+# Unlike as.double() this keeps names.
 bandwidth_numbers$as <- \(x) x + 0
 
 check_bandwidth <- function(bandwidth, name = "bandwidth") {
@@ -472,7 +473,8 @@ check_bandwidth <- function(bandwidth, name = "bandwidth") {
   take(bandwidth, bandwidth_numbers, name)
 }
 
-# Several bandwidths, as `word` calls a set of them or as numbers; NULL is none.
+# The kind of an argument `bandwidths`: NULL, several numbers, or the word that
+# asks for a set of them.
 bandwidth_set <- function(word) {
   maybe(new_kind("at least two positive numbers", \(x) {
     length(x) >= 2L && bandwidth_numbers$holds(x)
@@ -480,7 +482,6 @@ bandwidth_set <- function(word) {
 }
 
 a_kernel <- is_a("kernmean_kernel", "a kernel such as kernel_rbf()")
-check_kernel <- \(kernel, name = "kernel") take(kernel, a_kernel, name)
 
 #' @rdname kernel_rbf
 #' @export
@@ -490,8 +491,7 @@ print.kernmean_kernel <- function(x, ...) {
   invisible(x)
 }
 
-# What print methods show of a kernel, and of the factors that it takes, in
-# lines of 80 columns; nothing of NULL.
+# The lines that print methods show of a kernel and its factors, none for NULL.
 kernel_lines <- function(kernel, label = NULL) {
   if (!is.null(kernel)) {
     strwrap(c(paste(c(label, format_kernel(kernel)), collapse = ": "),
@@ -499,7 +499,7 @@ kernel_lines <- function(kernel, label = NULL) {
   }
 }
 
-# "factors: a (3 levels); ordered: b (5 levels)", of lists of levels by column.
+# "factors: a (3 levels); ordered: b (5 levels)"
 describe_factors <- function(scaling) {
   named <- \(levels, word) if (length(levels)) {
     paste0(word, shorten(paste0(names(levels), " (", lengths(levels),
@@ -510,8 +510,8 @@ describe_factors <- function(scaling) {
   if (length(words)) paste(words, collapse = "; ")
 }
 
-# "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized";
-# of a sum "(Gaussian kernel, bandwidth 2, on a) + 3 (linear kernel, on b)".
+# "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized",
+# or for a sum "(Gaussian kernel, bandwidth 2, on a) + 3 (linear kernel, on b)".
 format_kernel <- function(kernel) {
   if (kernel_has(kernel, "parts")) {
     times <- part_times(kernel$parts)
@@ -537,7 +537,7 @@ format_kernel <- function(kernel) {
           }, describe_scaling(kernel)), collapse = ", ")
 }
 
-# What print() says of the scaling.
+# "columns standardized", or NULL without a scaling.
 describe_scaling <- function(kernel) {
   scaling <- kernel$scaling
   d <- ncol(scaling$factor)

@@ -1,6 +1,11 @@
 # Gaussian mixtures and their embeddings in closed form.
 
-# list(weights: C, means: C x d, covariances: d x d x C, or variances: C)
+# A Gaussian mixture of C components, as users give it: a list with these names.
+#   weights      C numbers that sum to 1
+#   means        C x d matrix
+#   covariances  d x d x C array; or instead
+#   variances    C numbers, for spherical components
+# `spread` names the last field.
 check_mixture <- function(mixture, d, name, spread = "covariances") {
   fields <- c("weights", "means", spread)
   if (!is.list(mixture) || !all(fields %in% names(mixture))) {
@@ -29,7 +34,6 @@ check_mixture <- function(mixture, d, name, spread = "covariances") {
   checked
 }
 
-# The weights of a mixture.
 check_shares <- function(weights, name) {
   if (!is.numeric(weights) || length(weights) < 1L || anyNA(weights) ||
         any(weights < 0) || abs(sum(weights) - 1) > 1e-8) {
@@ -49,14 +53,14 @@ check_covariances <- function(covariances, d, count, name) {
   }
   check_finite(covariances, name)
   covariances <- array(as.double(covariances), shape)
-  for (c in seq_len(count)) {
-    s <- matrix(covariances[, , c], d)
+  for (i in seq_len(count)) {
+    s <- matrix(covariances[, , i], d)
     slack <- 1e-8 * max(abs(s))
     if (max(abs(s - t(s))) > slack ||
           min(eigen(s, symmetric = TRUE, only.values = TRUE)$values) <
             -slack) {
       stop_input("'", name, "' must be symmetric and positive semi-definite; ",
-                 "number ", c, " is not")
+                 "number ", i, " is not")
     }
   }
   covariances
@@ -73,7 +77,8 @@ check_closed_form <- function(kernel, sums = TRUE) {
   }
 }
 
-# What a function of parts of a sum, and of mixtures in their columns, adds to.
+# The sum over the parts of a kernel of value(part, seen), where seen(mixture)
+# is the mixture in the columns of the part.
 add_parts <- function(kernel, value) {
   Reduce(`+`, lapply(kernel$parts, \(part) {
     part$times * value(part, \(mixture) {
@@ -85,26 +90,25 @@ add_parts <- function(kernel, value) {
   }))
 }
 
-component <- function(mixture, c) {
-  d <- ncol(mixture$means)
-  list(weight = mixture$weights[c], mean = mixture$means[c, ],
-       cov = matrix(mixture$covariances[, , c], d, d))
-}
-
+# The components of a mixture one by one: weight, mean and cov, d x d.
 components_of <- function(mixture) {
-  lapply(seq_along(mixture$weights), component, mixture = mixture)
+  d <- ncol(mixture$means)
+  lapply(seq_along(mixture$weights), \(i) {
+    list(weight = mixture$weights[i], mean = mixture$means[i, ],
+         cov = matrix(mixture$covariances[, , i], d, d))
+  })
 }
 
-# Is noise one covariance for each point?
+# Has each point a noise covariance of its own?
 is_each <- function(noise) length(dim(noise)) == 3L
 
-# Noise, d variances or a covariance, as a matrix.
+# The d x d covariance of noise that is given as d variances or as a matrix.
 noise_matrix <- function(noise) {
   if (is.matrix(noise)) noise else diag(noise, length(noise))
 }
 
-# E k(z~_i, X) for X from the mixture and an independent z~_i from N(z_i,
-# noise), NULL for z_i itself. z: n x d.
+# E k(z~_i, X) for each row z_i of the n x d matrix z, for X from the mixture
+# and an independent z~_i from N(z_i, noise), which is z_i itself for NULL.
 mixture_at <- function(mixture, kernel, z, noise = NULL) {
   check_closed_form(kernel)
   if (kernel_has(kernel, "parts")) {
@@ -119,7 +123,7 @@ mixture_at <- function(mixture, kernel, z, noise = NULL) {
   total
 }
 
-# The same of one component; the noise may be a covariance for each point.
+# The same for one component; each point may have a noise covariance of its own.
 component_at <- function(part, kernel, z, noise) {
   if (is_each(noise)) {
     return(vapply(seq_len(nrow(z)), \(i) {
@@ -152,13 +156,13 @@ mixture_inner <- function(p, q, kernel) {
   sum(p$weights * (gram %*% q$weights))
 }
 
-# The inner products of components, each list(mean, cov); b NULL: a itself.
+# The matrix of inner products of the components a and b, or of a with itself.
 gaussian_gram <- function(a, b, kernel) {
   pair_values(a, b, \(p, q) gaussian_inner(p, q, kernel))
 }
 
-# A symmetric function of each of one list and each of another: a matrix. b
-# NULL: of each two of one.
+# The matrix f(a_i, b_j) over two lists. Without b it is f(a_i, a_j) of a
+# symmetric f.
 pair_values <- function(a, b, f) {
   symmetric <- is.null(b)
   if (symmetric) b <- a
@@ -198,13 +202,15 @@ gaussian_kernel <- function(u, s, theta) {
   exp(sum(log(theta)) - sum(log(diag(root))) - colSums(scaled^2) / 2)
 }
 
-# n points of a mixture; roots: R with R'R = the covariance of each component.
+# n points drawn from the mixture q, an n x d matrix. `roots` has for each
+# component an R with R'R its covariance.
 draw_mixture <- function(q, n, roots) {
-  which <- sample.int(length(q$weights), n, replace = TRUE, prob = q$weights)
+  component <- sample.int(length(q$weights), n, replace = TRUE,
+                          prob = q$weights)
   noise <- matrix(stats::rnorm(as.double(n) * ncol(q$means)), n)
-  for (c in unique(which)) {
-    rows <- which == c
-    noise[rows, ] <- take_rows(noise, rows) %*% roots[[c]]
+  for (i in unique(component)) {
+    rows <- component == i
+    noise[rows, ] <- take_rows(noise, rows) %*% roots[[i]]
   }
-  take_rows(q$means, which) + noise
+  take_rows(q$means, component) + noise
 }

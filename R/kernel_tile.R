@@ -1,14 +1,23 @@
 # The border to the core's folds over the tiles of a Gram matrix (core/tile.c).
-# `y = NULL` is the symmetric walk over x. Without a kernel (NULL) x is a Gram
-# matrix itself. A kernel that is an R function takes the same folds block of
-# rows by block of rows, in R.
+# Without y the walk over x is symmetric. Without a kernel (NULL) x is a Gram
+# matrix itself. The folds of a kernel that is an R function run in R, over
+# blocks of rows.
 
-# What the core takes for a sample (km_source): list(kernel, x, y). The points
-# are centered and scaled as they are packed. `center`, if given, is where the
-# origin is moved to: that makes another polynomial kernel, others see none.
+# The source: two sets of points with their kernel, as the core takes them
+# (km_source), by position.
+#   kernel  NULL where x holds kernel values, else family, degree, offset,
+#           center and scale of the columns, and for a sum the families,
+#           degrees, offsets, numbers of columns and factors of its parts
+#   x       n x d matrix of points, or n x n matrix of kernel values
+#   y       m x d matrix of points, NULL for x itself
+new_native_source <- function(kernel, x, y = NULL) list(kernel, x, y)
+
+# The source of points and a fitted kernel; the core centers and scales the
+# columns while it packs them. `center` moves the origin there, which makes
+# another polynomial kernel and does not change the others.
 native_source <- function(kernel, x, y = NULL, center = NULL) {
   if (is.null(kernel)) {
-    return(list(NULL, x, NULL))
+    return(new_native_source(NULL, x))
   }
   if (kernel_has(kernel, "parts")) {
     return(sum_source(kernel, x, y, center))
@@ -28,33 +37,31 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
     check_reach(kernel, ends, center, scale)
   }
   family <- switch(kernel$family, gower = "laplace_l1", kernel$family)
-  list(list(family, as.integer(kernel$degree), as.double(kernel$offset),
-            center, scale), x, y)
+  new_native_source(list(family, as.integer(kernel$degree),
+                         as.double(kernel$offset), center, scale), x, y)
 }
 
-# That of a sum of products: the columns of each part, one part after the other.
+# The source of a sum of products: its points have the columns of each part, one
+# part after the other.
 sum_source <- function(kernel, x, y, center) {
   each <- lapply(kernel$parts, \(part) {
     native_source(part, take_columns(x, part$at),
                   take_columns(y, part$at), center[part$at])
   })
-  of <- \(what) unlist(lapply(each, \(source) source[[1L]][[what]]))
-  bind <- \(what) do.call(cbind, lapply(each, `[[`, what))
-  list(list("sum", 1L, 0, of(4L), of(5L),
-            list(of(1L), of(2L), of(3L), part_widths(kernel$parts),
-                 part_times(kernel$parts))),
-       bind(2L), bind(3L))
+  joined <- lapply(1:5, \(field) {
+    unlist(lapply(each, \(source) source[[1L]][[field]]))
+  })
+  columns <- \(set) do.call(cbind, lapply(each, `[[`, set))
+  parts <- c(joined[1:3], list(part_widths(kernel$parts),
+                               part_times(kernel$parts)))
+  new_native_source(c(list("sum", 1L, 0), joined[4:5], list(parts)),
+                    columns(2L), columns(3L))
 }
 
-# The same source with other bandwidths.
-rescale_source <- function(source, bandwidth) {
-  source[[1L]][[5L]] <- rep_len(1 / bandwidth, ncol(source[[2L]]))
-  source
-}
-
-# No stationary kernel can see a centering, but rounding can: a column that lies
-# far from 0 for its width is centered where the differences are exact
-# (Sterbenz: between half and twice the center), any other is left as it is.
+# The center of columns with these ends. Centering changes no stationary kernel,
+# but it saves digits: a column that lies far from 0 for its width is centered
+# where differences are exact (Sterbenz: all values lie between half and twice
+# the center). The center of any other column is 0.
 exact_center <- function(low, high) {
   far <- low > 0 & high <= 3 * low | high < 0 & low >= 3 * high
   center <- numeric(length(low))
@@ -62,9 +69,9 @@ exact_center <- function(low, high) {
   center
 }
 
-# Scaled coordinates must be numbers (those of a first set may overflow: its
-# distances do then, and its kernel values are 0); so must the squares that the
-# energy kernel takes the root of, in both sets.
+# Scaled coordinates of the second set must be finite. Those of the first may
+# overflow: then distances are infinite and kernel values 0. The energy kernel
+# takes the root of squares, which must be finite in both sets.
 check_reach <- function(kernel, ends, center, scale) {
   reach <- abs(ends - rep(center, each = 2L)) * rep(scale, each = 2L)
   most <- if (kernel$family == "energy") 1e150 else .Machine$double.xmax
@@ -103,15 +110,16 @@ fold_diagonal <- function(kernel, x, center = NULL) {
   check_overflow(kernel, .Call(C_r_kernel_diagonal, source))
 }
 
-# K v; a vector if it is one column or one row.
+# K v, as a vector where it has one column or one row.
 fold_apply <- function(kernel, x, y = NULL, v, center = NULL) {
   drop(fold(kernel, x, y, center, \(k) k %*% v, rbind, \(source) {
     .Call(C_r_kernel_apply, source, as.matrix(v))
   }))
 }
 
-# What the core gives; or of a kernel that is an R function what `combine` makes
-# of what `consume` makes of the values of rows, about a million at a time.
+# The result of `native` on the source. A kernel that is an R function is called
+# for blocks of rows, about a million values at a time: `consume` turns the
+# values of a block into its result, and `combine` joins the results.
 fold <- function(kernel, x, y, center, consume, combine, native) {
   if (!kernel_has(kernel, "function")) {
     source <- native_source(kernel, x, y, center)
@@ -125,9 +133,9 @@ fold <- function(kernel, x, y, center, consume, combine, native) {
   unname(do.call(combine, parts))
 }
 
-# Rows, so many at a time.
+# The rows in blocks of at most `size`, as a list.
 row_panels <- function(rows, size) {
-  # All at once without a copy.
+  # A single block is not copied.
   if (length(rows) <= size) {
     return(list(rows)[length(rows) > 0L])
   }
@@ -135,8 +143,8 @@ row_panels <- function(rows, size) {
   lapply(starts, \(start) rows[start:min(start + size - 1, length(rows))])
 }
 
-# Means over blocks of rows and columns. The product of two sizes may be more
-# than an integer holds.
+# The matrix of means over blocks, from their sums and their numbers of rows and
+# columns. A product of two sizes may exceed the largest integer.
 block_means <- function(sums, rows, columns = rows) {
   sums / outer(as.double(rows), as.double(columns))
 }
@@ -156,7 +164,7 @@ call_kernel <- function(kernel, x, y) {
   matrix(as.double(k), nrow(x), nrow(y))
 }
 
-# Only kernels that are not bounded can overflow.
+# The values, if they are finite; only unbounded kernels can overflow.
 check_overflow <- function(kernel, values, of = "'x'") {
   if (!kernel_has(kernel, "flat diagonal") && !is_finite(values)) {
     stop_kernmean("numeric",

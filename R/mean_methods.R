@@ -100,8 +100,7 @@ describe_mean <- function(object, digits) {
 
 fit_lines.kme <- function(x, digits) {
   c(
-    mean_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
-    sample_note(x$sample),
+    mean_title(x), describe_sample(x$sample), sample_kernel_lines(x$sample),
     est_lines(x$estimator, x, digits),
     paste0("squared norm ", format(x$norm2, digits = digits),
            distance_words(x, digits),

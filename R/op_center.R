@@ -63,8 +63,8 @@ centered_matrix <- function(centered) {
   check_memory(n, n,
                "use fewer rows, or few components (ncomp) of kme_pca()",
                copies = 3)
-  center_source(sample_source(work_sample(centered)), centered$at,
-                centered$norm2)$k
+  center_gram(sample_source(work_sample(centered)), centered$at,
+              centered$norm2)$k
 }
 
 # The sample for work on its values: of a fit, the one it keeps.
@@ -172,4 +172,20 @@ positive_pairs <- function(centered) {
   s <- centered_spectrum(centered)
   kept <- s$values > 0
   list(values = s$values[kept], vectors = take_columns(s$vectors, kept))
+}
+
+# The source for many products with K: stored where a look at memory costs less
+# than its values.
+product_source <- function(sample) {
+  if (!stores_gram(sample) && stores_matrix(sample$n, NCOL(sample$x))) {
+    native_source(NULL, sample_matrix(sample))
+  } else {
+    sample_source(sample)
+  }
+}
+
+# The larger the matrix is, the more columns it takes.
+stores_matrix <- function(n, d) {
+  bytes <- 8 * n^2
+  d > (if (bytes <= 2^28) 16 else 64) && bytes < memory_available() / 2
 }

@@ -310,7 +310,7 @@ fit_lines.kme_fda <- function(x, digits) {
   weighted <- prior_error(x)
   c(
     "Kernel Fisher discriminants", strwrap(classes, 80L, exdent = 2L),
-    kernel_lines(x$kernel), sample_note(x$sample),
+    sample_kernel_lines(x$sample),
     paste0("ridge ", format_number(x$ridge, digits), " (", if (
       is.null(x$intensity)) "given" else paste(
         "shrinkage, intensity =", format_number(x$intensity, digits)

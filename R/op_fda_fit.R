@@ -9,7 +9,7 @@ fit_fda <- function(k, classes, ridge) {
   intensity <- NULL
   asked <- ridge
   if (identical(ridge, "shrinkage")) {
-    centered <- center_matrix(k)$k / unit
+    centered <- center_gram(k)$k / unit
     intensity <- matrix_shrinkage(diag(centered), sum(column_dots(centered)),
                                   n - 1, n)$intensity
     ridge <- shrinkage_ridge(intensity, sum(diag(centered)), n)

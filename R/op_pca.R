@@ -218,8 +218,7 @@ weighted_components <- function(centered, s, ncomp, covariance) {
 fit_lines.kme_pca <- function(x, digits) {
   p <- length(x$values)
   c(
-    pca_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
-    sample_note(x$sample),
+    pca_title(x), describe_sample(x$sample), sample_kernel_lines(x$sample),
     strwrap(paste("center:", describe_mean(x$mean, digits)), 81L, exdent = 2L),
     describe_shrinkage(x, digits),
     paste0(count_of(p, "component"), if (!is.na(x$rank)) {

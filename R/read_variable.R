@@ -81,7 +81,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
       (ncol(x) > 1L || kernel_has(kernel, "factors") || is.ordered(x[[1L]]))
     if (mixed) {
       x <- read_mixed(x, name)
-      if (!is.null(kernel)) check_kernel(kernel, kernel_name)
+      if (!is.null(kernel)) take(kernel, a_kernel, kernel_name)
       kernel <- kernel_of(x, kernel, name = kernel_name)
       return(fit_variable(x, kernel, name))
     }
@@ -95,7 +95,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
         dist_sample(x, name)))
   }
   if (!is.null(kernel)) {
-    check_kernel(kernel, kernel_name)
+    take(kernel, a_kernel, kernel_name)
     # `scale` is for the others.
     if (kernel_has(kernel, "scaling")) scale <- NULL
   }

@@ -1,5 +1,5 @@
-# Distances as data: a sample of which only D_ij is known, with the kernel -D_ij
-# of the energy statistics.
+# Distances as data: a sample that knows only the distances D_ij, with the
+# kernel -D_ij of the energy statistics.
 
 dist_sample <- function(x, name = "x") {
   distances <- read_distances(x, name)

@@ -80,7 +80,8 @@ kme_distance <- function(a, b, ...) {
   distances_of(list(a, b), norm2_parts(parts, a$kernel))
 }
 
-# Only the kernel that is a function may be none.
+# Distances from squared distances. Only a kernel that is an R function may turn
+# out to be no kernel.
 distances_of <- function(fits, distance2) {
   sqrt(squares(distance2, if (kernel_has(fits[[1L]]$kernel, "function")) {
     max(vapply(fits, \(fit) fit$varrho * fit$n * sum(fit$weights^2), 1))
@@ -98,7 +99,8 @@ kme_risk <- function(fit, mixture) {
   mixture <- scale_mixture(fit$kernel,
                            check_mixture(mixture, ncol(x), "mixture"))
   check_closed_form(fit$kernel)
-  parts <- c(embedding_parts(fit), list(list(mixture = mixture, weights = -1)))
+  parts <- c(embedding_parts(fit),
+             list(new_mean_part(NULL, -1, mixture = mixture)))
   max(0, norm2_parts(parts, fit$kernel))
 }
 
@@ -119,7 +121,8 @@ check_pair <- function(a, b) {
   check_same_space(a$sample, b$sample, "'a'", "'b'")
 }
 
-# Of fits in the space of one kernel, called by their place in the list.
+# The matrix pairs() of the embeddings of fits, which must be in the space of
+# one kernel; errors call them by their place in the list.
 fit_pairs <- function(fits, pairs) {
   if (!length(fits)) {
     stop_input("'a' must be a fit of kme(), or a list of such fits, not ",
@@ -140,16 +143,24 @@ fit_pairs <- function(fits, pairs) {
 }
 
 # --- An embedding as a list of parts ---------------------------------------
-# A part is list(sample, noise, weights): sum_i weights_i E k(x~_i, .), x~_i
-# from N(x_i, noise), noise NULL for none, d variances or, for RBF kernels, a
-# covariance matrix or one for each point, d x d x n; or list(mixture, weights):
-# weights times the embedding of a Gaussian mixture. The field `parts` of a fit
-# is what it has in place of its weights on its sample.
+# The field `parts` of a fit stands in place of weights on its sample.
 
+# A part of an embedding: sum_i weights_i E k(x~_i, .) with x~_i from N(x_i,
+# noise), or weights times the embedding of a Gaussian mixture.
+#   sample   the sample of the points x_i
+#   weights  n numbers, or a matrix with a column for each of several
+#            embeddings; one number for a mixture
+#   noise    NULL for none, d variances or, for RBF kernels, a covariance, d x
+#            d, or one for each point, d x d x n
+#   mixture  the mixture in the units of the kernel, NULL for points
+new_mean_part <- function(sample, weights, noise = NULL, mixture = NULL) {
+  list(sample = sample, weights = weights, noise = noise, mixture = mixture)
+}
+
+# The parts of a fit, those of its target included, times a number.
 embedding_parts <- function(object, times = 1) {
   parts <- object$parts %||%
-    list(list(sample = object$sample, noise = effective_noise(object),
-              weights = object$weights))
+    list(new_mean_part(object$sample, object$weights, effective_noise(object)))
   c(scale_parts(parts, times),
     target_parts(object$estimator$target, object$kernel, times * object$share))
 }
@@ -161,14 +172,14 @@ scale_parts <- function(parts, times) {
   })
 }
 
-# A mixture is in the units of the user.
+# The parts of a target: NULL, a fit, or a mixture in the units of the user.
 target_parts <- function(target, kernel, times = 1) {
   if (is.null(target)) {
     NULL
   } else if (inherits(target, "kme")) {
     embedding_parts(target, times)
   } else {
-    list(list(mixture = scale_mixture(kernel, target), weights = times))
+    list(new_mean_part(NULL, times, mixture = scale_mixture(kernel, target)))
   }
 }
 
@@ -198,8 +209,8 @@ equal_parts <- function(parts) {
 
 weights_of <- function(parts) lapply(parts, `[[`, "weights")
 
-# Adds up the weights of parts that are the same, so that differences of nearby
-# embeddings are differences of weights and not of large norms.
+# The parts with the weights of equal ones added up: the difference of nearby
+# embeddings is then a difference of weights, not of large norms.
 merge_parts <- function(parts) {
   if (length(parts) == 1L) {
     return(parts)
@@ -211,6 +222,7 @@ merge_parts <- function(parts) {
   })
 }
 
+# The squared norm of an embedding.
 norm2_parts <- function(parts, kernel) {
   parts <- merge_parts(parts)
   total <- 0
@@ -223,6 +235,7 @@ norm2_parts <- function(parts, kernel) {
   total
 }
 
+# The inner product of two embeddings.
 inner_parts <- function(left, right, kernel) {
   sum(pair_values(merge_parts(left), merge_parts(right), \(a, b) {
     inner_part(a, b, kernel)
@@ -241,8 +254,9 @@ inner_part <- function(a, b, kernel) {
   sum(a$weights * drop(value_on(a, b, kernel)))
 }
 
-# <mu_a, mu_b> of many embeddings, each a list of parts that are points; `rows`:
-# those in the rows, NULL for the same. In one walk for an RBF kernel.
+# The matrix of inner products of many embeddings whose parts are points, with
+# the embeddings `rows` in its rows (NULL for the same). An RBF kernel takes one
+# walk over all points.
 inner_matrix <- function(embeddings, kernel, rows = NULL) {
   symmetric <- is.null(rows)
   if (symmetric) rows <- embeddings
@@ -260,8 +274,10 @@ inner_matrix <- function(embeddings, kernel, rows = NULL) {
   unname(t(rowsum(t(by_row), columns$of, reorder = FALSE)))
 }
 
-# list(x: the points of all parts in units of the bandwidths, relative to
-# origin; sizes, weights, covariances: d x d x parts; of: whose parts they are).
+# The parts of many embeddings side by side, as the core takes them: x, the
+# points in units of the bandwidths and relative to `origin`; the sizes, weights
+# and covariances, d x d x parts; `of`, the number of the embedding of each
+# part.
 flatten_parts <- function(embeddings, kernel, origin = NULL) {
   parts <- unlist(unname(embeddings), recursive = FALSE)
   x <- bind_rows(lapply(parts, \(part) unname(part$sample$x)))
@@ -286,9 +302,8 @@ flatten_parts <- function(embeddings, kernel, origin = NULL) {
 
 # --- All pairs of several embeddings ----------------------------------------
 
-# The parts of all embeddings, each kind once: lists as of embedding_parts()
-# with a column of weights for each embedding, and `used`, those that have the
-# part.
+# The parts of all embeddings, each that they share once: with a column of
+# weights for each embedding that has it, whose numbers are in `used`.
 shared_parts <- function(embeddings) {
   merged <- lapply(unname(embeddings), merge_parts)
   parts <- unlist(merged, recursive = FALSE)
@@ -301,9 +316,10 @@ shared_parts <- function(embeddings) {
   })
 }
 
-# What the columns of a part are at the points of others, their noise included,
-# as a list: a row for each point; for a mixture one row, the inner products
-# with it. Many small samples are one fold.
+# The values of the functions of a part, one for each column of its weights, at
+# the points of each of the parts `ats`, as a list: means under the noise of
+# these points, in a row for each; for a mixture one row, the inner products
+# with it. Many small samples take one fold.
 values_on <- function(ats, part, kernel) {
   plain <- \(part) is.null(part$mixture) && is.null(part$noise) &&
     knows_points(part$sample)
@@ -325,17 +341,17 @@ value_on <- function(at, part, kernel) {
   if (!is.null(part$mixture)) {
     return(mixture_inner(at$mixture, part$mixture, kernel) * part$weights)
   }
-  one <- list(mixture = at$mixture, weights = matrix(1))
+  one <- new_mean_part(NULL, matrix(1), mixture = at$mixture)
   crossprod(value_on(part, one, kernel), part$weights)
 }
 
-# The inner products of embeddings, each a list of parts: with W their weights
-# on one part and F what they are there by another, the two parts add W'F.
+# The matrix of inner products of embeddings. With W their weights on one part
+# and F the values of another part there, the two parts add W'F.
 inner_pairs <- function(embeddings, kernel) {
   parts <- shared_parts(embeddings)
   m <- length(embeddings)
   names <- names(embeddings)
-  # A half, to be added to its transpose.
+  # Half of the matrix; the transpose is the other half.
   inner <- matrix(0, m, m, dimnames = if (!is.null(names)) list(names, names))
   for (q in seq_along(parts)) {
     part <- parts[[q]]
@@ -351,8 +367,8 @@ inner_pairs <- function(embeddings, kernel) {
   inner + t(inner)
 }
 
-# Squared distances, by their inner products; where these leave few digits by
-# differences of weights.
+# The matrix of squared distances, from the inner products, or from differences
+# of weights where inner products leave few digits.
 distance2_pairs <- function(embeddings, kernel) {
   inner <- inner_pairs(embeddings, kernel)
   size <- outer(diag(inner), diag(inner), `+`)
@@ -370,8 +386,8 @@ distance2_pairs <- function(embeddings, kernel) {
 
 # --- Values ------------------------------------------------------------------
 
-# The functions that a part is, one for each column of its weights, at new
-# points; with `noise` their means under N(z_i, noise).
+# The values of the functions of a part, one for each column of its weights, at
+# new points, m x columns; with `noise` their means under N(z_i, noise).
 values_at <- function(part, kernel, new, noise = NULL) {
   if (!is.null(part$mixture)) {
     return(mixture_at(part$mixture, kernel, new$z, noise) %*%
@@ -386,16 +402,13 @@ values_at <- function(part, kernel, new, noise = NULL) {
   matrix(if (together) values(w) else apply(w, 2L, values), new$m)
 }
 
-part_at <- function(part, kernel, new, noise = NULL) {
-  drop(values_at(part, kernel, new, noise))
-}
-
+# The values of an embedding at new points.
 parts_at <- function(parts, kernel, new) {
-  Reduce(`+`, lapply(parts, part_at, kernel = kernel, new = new))
+  Reduce(`+`, lapply(parts, \(part) drop(values_at(part, kernel, new))))
 }
 
-# The weights of an embedding on the points of a sample where it is nothing but
-# a sum over these, else NULL.
+# The weights of an embedding on the points of a sample if it is a sum over
+# these and nothing else; NULL otherwise.
 weights_on <- function(object, sample) {
   parts <- merge_parts(embedding_parts(object))
   part <- parts[[1L]]
@@ -419,7 +432,7 @@ effective_noise <- function(object) {
   if (is.null(dim(noise))) rep_len(noise, ncol(object$sample$x)) else noise
 }
 
-# The noise of a difference; NULL is none.
+# The noise of the difference of two points with noise; NULL is none.
 add_noise <- function(a, b) {
   if (is.null(a) || is.null(b)) {
     return(a %||% b)
@@ -427,10 +440,10 @@ add_noise <- function(a, b) {
   if (is.matrix(a) == is.matrix(b)) a + b else noise_matrix(a) + noise_matrix(b)
 }
 
-# With noise (of one side, or the sum of both) an RBF kernel is `height` times
-# `kernel`, a wider one, of the points that turn() makes of points: itself where
-# the noise has variances, else whitened by the covariance of both, Theta +
-# noise. `origin`: what is near the points.
+# An RBF kernel with noise (of one point, or the sum for both) is `height` times
+# a wider `kernel` of the points turn(z). Noise with variances leaves the points
+# as they are; for others they are whitened by Theta + noise, relative to
+# `origin`, which is near the points.
 noisy_kernel <- function(kernel, noise, origin) {
   theta <- rep_len(kernel$bandwidth, length(origin))
   kernel$rule <- NULL
@@ -449,8 +462,8 @@ noisy_kernel <- function(kernel, noise, origin) {
        turn = \(z) t(solve_lower(root, (t(unname(z)) - origin) / theta)))
 }
 
-# The points whose plain kernel values, times `height`, are those of the points
-# of a sample with noise on either side.
+# The `sample` whose kernel values, times `height`, are those of the points of a
+# sample with noise on either side.
 noisy_sample <- function(sample, noise) {
   x <- sample$x
   wide <- noisy_kernel(sample$kernel, 2 * noise, colMeans(x))
@@ -458,9 +471,9 @@ noisy_sample <- function(sample, noise) {
 }
 
 # sum_j weights_j E k(z~_i, x~_j) for independent z~_i from N(z_i, at_z) and
-# x~_j from N(x_j, at_x); NULL is no noise. Weights for an RBF kernel may be a
-# matrix, a column for each sum. With a covariance for each point a factor of
-# size d for each value, about a million at a time.
+# x~_j from N(x_j, at_x); NULL is no noise. The weights for an RBF kernel may be
+# a matrix with a column for each sum. Covariances of single points cost a
+# factor of size d for each value; about a million values are taken at a time.
 noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
   other <- if (identical(z, x)) NULL else x
   if (is.null(at_z) && is.null(at_x)) {
@@ -485,17 +498,16 @@ noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
                at_x %||% numeric(ncol(x)))
 }
 
-# Points with noise, one embedding each.
+# The embeddings of single points with noise, one for each row of x.
 by_point <- function(x, noise) {
   lapply(seq_len(nrow(x)), \(i) {
-    list(list(sample = list(x = take_rows(x, i)), weights = 1,
-              noise = if (is_each(noise)) matrix(noise[, , i], ncol(x)) else
-                noise))
+    own <- if (is_each(noise)) matrix(noise[, , i], ncol(x)) else noise
+    list(new_mean_part(list(x = take_rows(x, i)), 1, own))
   })
 }
 
-# What the noise adds: with M = z'x + b, V = z'E_x z + x'E_z x + tr(E_z E_x),
-# degree 2: V; degree 3: 3 M V + 6 z'E_z E_x x.
+# The terms that noise adds to a polynomial kernel: with M = z'x + b, V = z'E_x
+# z + x'E_z x + tr(E_z E_x), degree 2: V; degree 3: 3 M V + 6 z'E_z E_x x.
 poly_noise <- function(kernel, z, x, weights, at_z, at_x) {
   if (kernel_has(kernel, "linear form")) {
     return(numeric(nrow(z)))
@@ -523,7 +535,7 @@ noisy_norm2 <- function(kernel, x, weights, noise) {
   }
 }
 
-# v'Kv
+# v'Kv for the points x.
 fold_quad <- function(kernel, x, v) {
   if (kernel_has(kernel, "function")) {
     return(sum(v * fold_apply(kernel, x, NULL, v)))

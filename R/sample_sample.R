@@ -5,37 +5,39 @@
 #   center_blocks, center_linear, check_rows, describe_sample, evenly,
 #   fit_request.default, fit_sample, form_sample, given_blocks,
 #   gram_sample, has_open_bandwidth, input_word, keep_units, kernel_for,
-#   known_rows, knows_points, new_points, new_sample, new_values,
-#   number_codes, own_order, own_points, plain_weights, point_labels,
-#   points_sample, predict_gaps, product_source, read_bandwidth,
-#   read_kernel_values, read_sample, same_sample, sample_apply, sample_at,
-#   sample_cross, sample_diagonal, sample_gram, sample_input,
-#   sample_kernel, sample_matrix, sample_names, sample_newdata,
-#   sample_note, sample_points, sample_raw, sample_rows, sample_source,
-#   sample_support, sample_take, stores_gram, tried_kernels,
-#   walkable_sample, without_blocks, without_gram.
+#   known_rows, knows_points, new_points, new_sample, number_codes,
+#   own_order, own_points, plain_weights, point_labels, points_sample,
+#   predict_gaps, read_bandwidth, read_kernel_values, read_sample,
+#   same_sample, sample_apply, sample_at, sample_cross, sample_diagonal,
+#   sample_gram, sample_input, sample_kernel, sample_kernel_lines,
+#   sample_matrix, sample_names, sample_newdata, sample_note,
+#   sample_points, sample_raw, sample_rows, sample_source, sample_support,
+#   sample_take, stores_gram, tried_kernels, walkable_sample,
+#   without_blocks, without_gram.
 # Offers from sample_dist.R: dist_sample.
 # Offers from sample_embedding.R: by_point, embedding_parts, inner_matrix,
-#   inner_pairs, inner_part, inner_parts, merge_parts, noisy_sample,
-#   norm2_part, norm2_parts, part_at, parts_at, scale_parts, target_parts,
-#   values_at, weights_of, weights_on.
+#   inner_pairs, inner_parts, merge_parts, new_mean_part, noisy_sample,
+#   norm2_parts, parts_at, scale_parts, target_parts, values_at,
+#   weights_of, weights_on.
 # Offers from sample_target.R: check_target, check_target_kind, is_mixture.
 #
-# A sample: what kernel means are estimated from, and the only place that knows
-# of what kind one is. Fields, all of them public:
-#   n        number of points
-#   kernel   the kernel, its bandwidth a number; NULL if only values are known
-#   x        the points as the kernel takes them, n x d; NULL where only values
-#            are known
-#   raw      the points as they were given, NULL where these are x
-#   gram     their Gram matrix, if one was given or formed; else NULL
-#   weights  the user's, or NULL for 1/n each
-#   origin   of a linear kernel, or of a sum with one, where that is not 0
-#   blocks   codes of the points, given which its features are centered, or NULL
-# A new kind of sample is a constructor, and methods for the verbs below.
-# A sketch (sketch_sample.R) is one of which only sums over points are known.
+# A new kind of sample is a constructor on new_sample(), and methods for the
+# verbs below. Its own room alone knows of what kind a sample is. One kind is a
+# sketch (sketch_sample.R), of which only sums over points are known.
 #
 
+# A sample: points, or other data, from which kernel means are estimated. All
+# fields are public.
+#   n        number of points
+#   kernel   the fitted kernel, NULL if only values are known
+#   x        n x d matrix, the points as the kernel takes them; NULL where only
+#            values are known
+#   gram     the gram, if one was given or formed, else NULL
+#   weights  those of the user, NULL for 1/n each
+#   raw      the points as they were given, NULL where these are x
+#   origin   d numbers, the origin of a linear kernel or of a sum with one, NULL
+#            for 0
+#   blocks   codes of the points; features are less the means of their blocks
 new_sample <- function(kind, n, kernel, x = NULL, gram = NULL, weights = NULL,
                        raw = NULL) {
   sample <- list(n = n, kernel = kernel, x = x, gram = gram, weights = weights,
@@ -52,8 +54,8 @@ gram_sample <- function(g, weights = NULL) {
   new_sample("gram", nrow(g$K), g$kernel, g$x, g, weights, g$raw)
 }
 
-# The sample given blocks: its features are less the means of their blocks, and
-# its Gram matrix is HKH, H = I less the means. Features of new points are not.
+# The sample with features less the means of their blocks. Its Gram matrix is
+# HKH, where H subtracts the means. Features of new points stay as they are.
 given_blocks <- function(sample, blocks) {
   if (is.null(blocks)) {
     return(sample)
@@ -69,13 +71,14 @@ given_blocks <- function(sample, blocks) {
   sample
 }
 
-# The same with its features as they were, where they can be told.
+# The sample with its features as they were, which a stored gram cannot tell.
 without_blocks <- function(sample) {
   if (!stores_gram(sample)) sample["blocks"] <- list(NULL)
   sample
 }
 
-# Its Gram matrix is stored where it is centered, and only there.
+# The sample with its gram formed if it has blocks: only the stored matrix is
+# centered.
 form_given <- function(sample) {
   if (is.null(sample$blocks)) sample else form_sample(sample)
 }
@@ -83,7 +86,7 @@ form_given <- function(sample) {
 # Codes 1, 2, ... of the values, in the order in which they come.
 number_codes <- function(values) match(values, unique(values))
 
-# Each row less the mean of its block; no rounding where that is all there is.
+# Each row of x less the mean of its block, with 0 for what is only rounding.
 center_blocks <- function(x, blocks) {
   blocks <- number_codes(blocks)
   means <- rowsum(x, blocks, reorder = FALSE) / tabulate(blocks)
@@ -92,20 +95,20 @@ center_blocks <- function(x, blocks) {
   r
 }
 
-# HKH
+# HKH, the matrix less the means of blocks in rows and columns.
 center_both <- function(k, blocks) {
   unname(center_blocks(t(center_blocks(k, blocks)), blocks))
 }
 
-# Points as they are given, with a kernel to be fitted to them.
+# The sample of points as they were given, with the kernel fitted to them.
 fit_sample <- function(x, kernel, scale = NULL, name = "x") {
   units <- fit_units(kernel, x, scale, name)
   points_sample(units$x, units$kernel, raw = units$raw)
 }
 
-# The sample that a door was given: points, with a kernel that is fitted to them
-# (NULL: `default`, or else kernel_rbf()), or a gram.
-# `scale`: the units of the columns, NULL where nothing was said of them.
+# The sample that a door was given: a gram, a sketch, or points, to which the
+# kernel is fitted (NULL: `default`, or else kernel_rbf()). `scale` is NULL
+# where the user did not give it.
 read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
                         scale = NULL, name = "x") {
   if (brings_kernel(x)) {
@@ -117,7 +120,8 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
     check_definite(sample$kernel)
   } else {
     x <- read_points(x)
-    kernel <- kernel_of(x, if (!is.null(kernel)) check_kernel(kernel), default)
+    if (!is.null(kernel)) take(kernel, a_kernel)
+    kernel <- kernel_of(x, kernel, default)
     check_definite(kernel)
     sample <- fit_sample(x, kernel, scale)
   }
@@ -127,10 +131,10 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
   sample
 }
 
-# Has what a door was given a kernel of its own?
+# Does the data that a door was given have a kernel of its own?
 brings_kernel <- function(x) inherits(x, c("gram", "kme_sketch"))
 
-# What messages call that.
+# The word of messages for such data.
 input_word <- function(x) if (inherits(x, "gram")) "gram" else "sketch"
 
 as_sample <- function(x) UseMethod("as_sample")
@@ -141,7 +145,7 @@ as_sample.gram <- function(x) {
   gram_sample(x)
 }
 
-# Are its points known one by one?
+# An error unless the points are known one by one.
 check_rows <- function(sample) UseMethod("check_rows")
 check_rows.kernmean_sample <- \(sample) NULL
 
@@ -188,7 +192,8 @@ came_with_kernel <- function(sample) {
   stores_gram(sample) || !is.null(sample$sketch)
 }
 
-# The kernel for a door that is given another sample in place of this one.
+# The kernel that a door is given when another sample takes the place of this
+# one: NULL if the kernel came with the sample.
 sample_kernel <- function(sample) if (!came_with_kernel(sample)) sample$kernel
 
 # The kernel that a door is given with other data in place of the sample, where
@@ -236,9 +241,9 @@ has_open_bandwidth <- function(x, kernel) {
        identical(kernel$bandwidth, "median"))
 }
 
-# What the argument `bandwidth` says, for the sample and the kernel that were
-# given: the word of a rule, which is the default where it is open; "median",
-# numbers, or NULL.
+# The argument `bandwidth` of a door, checked: the word of its rule, which is
+# the default where the kernel leaves the bandwidth open; "median", numbers, or
+# NULL.
 read_bandwidth <- function(bandwidth, x, kernel, word) {
   open <- has_open_bandwidth(x, kernel)
   if (is.null(bandwidth)) {
@@ -255,8 +260,9 @@ read_bandwidth <- function(bandwidth, x, kernel, word) {
   unique(bandwidth)
 }
 
-# The kernels that one is chosen of, perhaps a single one: `factors` of the
-# median distance for the word of a rule, or numbers.
+# The kernels from which a door chooses, as a list: with bandwidths that are
+# `factors` times the median distance for the word of a rule, or with those
+# given.
 tried_kernels <- function(kernel, bandwidth, word, factors) {
   if (is.null(bandwidth) || identical(bandwidth, "median")) {
     return(list(kernel))
@@ -281,8 +287,8 @@ tried_kernels <- function(kernel, bandwidth, word, factors) {
   })
 }
 
-# What a door takes to read the sample again; with another kernel to come, its
-# points.
+# The argument `x` with which a door reads the same sample again. `rekernel`:
+# points if they are known, since another kernel is to come.
 sample_input <- function(sample, rekernel = FALSE) {
   if (!is.null(sample$sketch)) {
     sample$sketch
@@ -296,13 +302,14 @@ sample_input <- function(sample, rekernel = FALSE) {
 # The points in the units of the user.
 sample_raw <- function(sample) sample$raw %||% sample$x
 
-# Those of the points that may be drawn.
+# The points that may be drawn, in the units of the user: without rows if these
+# are landmarks or have factors.
 known_rows <- function(sample) {
   x <- sample_raw(sample)
   if (is.null(sample$sketch) && !is.data.frame(x)) x else take_rows(x, 0L)
 }
 
-# The number of columns as axes, NULL where points have none.
+# The number of columns, NULL where they are no axes of numbers.
 axes_of <- function(sample) {
   if (knows_points(sample) && !is.data.frame(sample$raw)) ncol(sample$x)
 }
@@ -317,12 +324,13 @@ fold_sample <- function(sample, fold, ...) {
     fold(sample$kernel, sample$x, ...)
 }
 
-# What the core takes; of a kernel that is an R function, the stored values.
+# The source of the sample. A kernel that is an R function has its values
+# stored.
 sample_source <- function(sample) {
   fold_sample(walkable_sample(sample), native_source, NULL, sample$origin)
 }
 
-# K 1, the row sums.
+# K 1, the n row sums of the Gram matrix.
 sample_rows <- function(sample) {
   fold_sample(sample, fold_rows, center = sample$origin)
 }
@@ -336,7 +344,7 @@ sample_apply <- function(sample, v) {
   fold_sample(sample, fold_apply, NULL, v, sample$origin)
 }
 
-# K itself.
+# K, the n x n Gram matrix.
 sample_matrix <- function(sample) {
   sample <- form_given(sample)
   if (stores_gram(sample)) sample$gram$K else
@@ -346,7 +354,7 @@ sample_matrix <- function(sample) {
 #' @export
 as.matrix.kernmean_sample <- function(x, ...) sample_matrix(x)
 
-# The gram, formed if there is none.
+# The gram of the sample, formed if it has none.
 sample_gram <- function(sample) {
   check_rows(sample)
   if (stores_gram(sample)) {
@@ -367,28 +375,13 @@ form_sample <- function(sample) {
     gram_sample(sample_gram(sample), sample$weights)
 }
 
-# What the core can walk over: a user's function is called once for each value.
+# The sample as the core can walk over it: a kernel that is an R function has
+# its values stored, so that it is called once for each.
 walkable_sample <- function(sample) {
   if (kernel_has(sample$kernel, "function")) form_sample(sample) else sample
 }
 
-# The source for many products with K: stored where a look at memory costs less
-# than its values.
-product_source <- function(sample) {
-  if (!stores_gram(sample) && stores_matrix(sample$n, NCOL(sample$x))) {
-    native_source(NULL, sample_matrix(sample))
-  } else {
-    sample_source(sample)
-  }
-}
-
-# The larger the matrix is, the more columns it takes.
-stores_matrix <- function(n, d) {
-  bytes <- 8 * n^2
-  d > (if (bytes <= 2^28) 16 else 64) && bytes < memory_available() / 2
-}
-
-# The sample in another order, or a part of it.
+# The sample of the points i, in this order.
 sample_take <- function(sample, i) {
   check_rows(sample)
   if (stores_gram(sample)) {
@@ -407,6 +400,7 @@ sample_take <- function(sample, i) {
   sample
 }
 
+# An order of the points that does not depend on how they were sorted.
 own_order <- function(sample) {
   do.call(order, if (knows_points(sample)) {
     unname(as.data.frame(sample_raw(sample)))
@@ -421,9 +415,9 @@ without_gram <- function(sample) {
                              sample$raw), sample$blocks)
 }
 
-# A linear kernel whose origin is the mean of the points: tests and centered
-# features do not see where the origin is, but their rounding does, and so does
-# the ridge of discriminants.
+# The sample with the origin of a linear kernel at the mean of the points. Tests
+# and centered features do not depend on the origin, but their rounding does,
+# and so does the ridge of discriminants.
 center_linear <- function(sample) {
   parts <- kernel_parts(sample$kernel)
   linear <- vapply(parts, kernel_has, NA, "linear form")
@@ -439,10 +433,10 @@ center_linear <- function(sample) {
   sample
 }
 
-# What fits keep of it: points, or values, on which weights and functions stand.
+# The sample that fits keep: the points or values to which weights belong.
 sample_support <- function(sample) sample$support %||% sample
 
-# The weights of the plain kernel mean on these.
+# The weights of the plain kernel mean on the points of the support.
 plain_weights <- function(sample) UseMethod("plain_weights")
 plain_weights.kernmean_sample <- \(sample) rep(1 / sample$n, sample$n)
 
@@ -457,7 +451,8 @@ sample_moments.kernmean_sample <- function(sample) {
   list(n = sample$n, rows = rows, rho = rho, varrho = varrho)
 }
 
-# Squares of norms, whose terms are of this size: not below 0 but by rounding.
+# Squared norms with 0 for those below 0 by rounding; lower values are an error.
+# `size` is that of their terms, `of` the words for the message.
 squares <- function(values, size, of) {
   if (isTRUE(min(values) < -sqrt(.Machine$double.eps) * size)) {
     stop_input("kernel values must be positive semi-definite; the squared ", of,
@@ -467,11 +462,11 @@ squares <- function(values, size, of) {
   pmax(values, 0)
 }
 
-# So many of n numbers, at most.
+# At most `most` of the numbers 1 to n, evenly spread.
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
-# May the weights of both stand for the same sections? Where points are known
-# they decide, else the gram.
+# Do two samples have the same points and kernel? Where points are not known the
+# gram decides.
 same_sample <- function(a, b) {
   if (knows_points(a) && knows_points(b)) {
     identical(unname(a$x), unname(b$x)) &&
@@ -481,8 +476,8 @@ same_sample <- function(a, b) {
   }
 }
 
-# Are both in the space of one kernel? Else an error that calls them by these
-# names.
+# An error, which calls the samples by these names, unless both are in the space
+# of one kernel.
 check_same_space <- function(a, b, a_name, b_name) {
   both <- paste(a_name, "and", b_name, "must")
   if (!knows_points(a) || !knows_points(b)) {
@@ -509,29 +504,31 @@ check_same_space <- function(a, b, a_name, b_name) {
 }
 
 # --- Verbs: new points -------------------------------------------------------
-# New points are list(z: points or values: m x n kernel values with the sample;
-# names, m); of values, `diagonal` too where it is known: k(z, z).
 
-new_points <- function(z, names = rownames(z)) {
-  list(z = z, names = names, m = nrow(z))
+# New points for a fit on a sample.
+#   z         m x d matrix, the points as the kernel takes them; or instead
+#   values    m x n matrix of their kernel values with the points of the sample
+#   names     of the m rows, or NULL
+#   m         number of points
+#   diagonal  k(z, z), where it is known with the values
+new_points <- function(z, names = rownames(z %||% values), values = NULL,
+                       diagonal = NULL) {
+  list(z = z, values = values, names = names, m = nrow(z %||% values),
+       diagonal = diagonal)
 }
 
-new_values <- function(values, names = rownames(values)) {
-  list(values = values, names = names, m = nrow(values))
-}
-
-# The names of its points, NULL for none.
+# The names of the points, NULL where they have none.
 sample_names <- function(sample) {
   rownames(if (knows_points(sample)) sample$x else sample$gram$K)
 }
 
-# Kernel values of new points with those of a gram.
+# The new points of which kernel values with those of a gram are given.
 read_kernel_values <- function(g, newdata) UseMethod("read_kernel_values")
 read_kernel_values.gram <- function(g, newdata) {
-  new_values(check_kernel_values(newdata, g))
+  new_points(NULL, values = check_kernel_values(newdata, g))
 }
 
-# newdata for a fit on the sample; `layout` is that of a fit by formula.
+# The new points for a fit on the sample; `layout` is that of a fit by formula.
 sample_newdata <- function(sample, newdata, layout = NULL) {
   UseMethod("sample_newdata")
 }
@@ -546,8 +543,8 @@ sample_newdata.kernmean_sample <- function(sample, newdata, layout = NULL) {
   new_points(scale_points(sample$kernel, z))
 }
 
-# What predict() says of new rows of which some have missing values, NA for
-# these; NULL where none have any.
+# The value of predict() for new rows of which some have missing values, with NA
+# for these; NULL where no value is missing.
 predict_gaps <- function(object, newdata, ...) {
   if (!knows_points(object$sample) ||
         !(is.data.frame(newdata) || is.numeric(newdata)) ||
@@ -564,7 +561,8 @@ predict_gaps <- function(object, newdata, ...) {
   }
   omit <- structure(gaps, names = rownames(newdata)[gaps], class = "exclude")
   every <- length(gaps) == NROW(newdata)
-  # The shape of what is said of a row is that of any point.
+  # If every row has gaps, the prediction of a point of the sample has the
+  # shape.
   known <- if (every) take_rows(sample_raw(object$sample), 1L) else
     take_frame(newdata, -gaps)
   rapply(list(predict(object, known, ...)), \(x) {
@@ -583,11 +581,12 @@ own_points <- function(sample) {
   if (knows_points(sample)) {
     new_points(sample$x)
   } else {
-    new_values(unname(sample_matrix(sample)), NULL)
+    new_points(NULL, NULL, unname(sample_matrix(sample)))
   }
 }
 
-# L v for the kernel values L of new points and the sample: m x columns.
+# L v, where L is the m x n matrix of kernel values of new points and the
+# sample.
 sample_at <- function(sample, new, v) {
   v <- as.matrix(v)
   if (!is.null(new$values)) {
@@ -598,7 +597,7 @@ sample_at <- function(sample, new, v) {
          ncol = ncol(v))
 }
 
-# L itself, of some of the new points.
+# Rows of L, the kernel values of new points and the sample.
 sample_cross <- function(sample, new, rows = seq_len(new$m)) {
   if (!is.null(new$values)) {
     return(take_rows(new$values, rows))
@@ -608,7 +607,11 @@ sample_cross <- function(sample, new, rows = seq_len(new$m)) {
 
 # --- print -------------------------------------------------------------------
 
-# What else print() says of it: a line, or NULL.
+# Lines of print() on the kernel of a sample, and on what it was made of.
+sample_kernel_lines <- function(sample) {
+  c(kernel_lines(sample$kernel), sample_note(sample))
+}
+
 sample_note <- function(sample) UseMethod("sample_note")
 sample_note.kernmean_sample <- \(sample) NULL
 sample_note.gram_sample <- \(sample) gram_note(sample$gram)
@@ -638,8 +641,8 @@ print.kernmean_sample <- function(x, ...) {
 
 # --- Fits on one sample ------------------------------------------------------
 
-# The points of the fit, as they are or as `data`, or new points, and what the
-# fit says of them.
+# The values of a fit at its points or at new ones, beside these points or
+# `data`.
 #' @exportS3Method generics::augment
 augment.kernmean_fit <- function(x, data = NULL, ..., newdata = NULL) {
   check_dots(...)
@@ -681,10 +684,11 @@ fit_frame.default <- function(x) {
   if (is.null(fit_values(x))) fit_rows(x) else augment.kernmean_fit(x)
 }
 
-# Of a fit on one sample: its points with the kernel as it was fitted, or others
-# with the kernel that was asked for. attr "kept": the arguments whose stored
-# form is that of the fit; NULL for other points. attr "fields": fields that are
-# taken over as they are.
+# The request of update() for a fit on one sample: the same points with the
+# kernel as it was fitted, or other points with the kernel that was asked for.
+# Its attribute "kept" has the names of the arguments whose stored form is that
+# of the fit, NULL for other points; "fields" names fields that the new fit
+# takes over.
 fit_request.default <- function(x, changes) {
   sample <- x$sample
   arguments <- x$arguments
@@ -724,8 +728,8 @@ point_labels <- function(sample) {
   sample_names(sample) %||% seq_len(sample$n)
 }
 
-# The names of kernel values of new points; of new bags, of which a data frame
-# has several rows each, those of what a fit says of them.
+# The names of new points that are given by kernel values. A new bag may have
+# several rows in a data frame; then the names are those of the fitted values.
 value_names <- function(newdata, added) {
   if (is_plain_list(newdata)) {
     names(newdata)
@@ -736,14 +740,14 @@ value_names <- function(newdata, added) {
   }
 }
 
-# The same object, or it and what was saved of it.
+# Are two grams one object, or one of them saved and read?
 same_gram <- function(a, b) {
   !is.null(a) && (identical(a, b) ||
     !is.null(a[["id"]]) && identical(a[["id"]], b[["id"]]))
 }
 
-# For an object fitted on a gram of kernel values: those of m new points and the
-# n points of the sample, m x n, made as those off the diagonal of the matrix.
+# The m x n matrix of kernel values of new points and the sample, checked, and
+# centered and shrunk if the gram of the fit is.
 check_kernel_values <- function(newdata, g) {
   n <- nrow(g$K)
   if (!is.null(g$coordinates)) {
@@ -768,7 +772,7 @@ check_kernel_values <- function(newdata, g) {
   (1 - g$intensity) * values
 }
 
-# A frame and what a fit says of its rows.
+# A frame with the columns that a fit adds to its rows.
 add_columns <- function(frame, added) {
   has_names <- .row_names_info(frame) > 0L
   labels <- rownames(frame)
@@ -791,12 +795,12 @@ check_sample_rows <- function(data, n) {
   named_frame(data)
 }
 
-# Rows without columns.
+# A data frame of n rows without columns.
 blank_frame <- function(n, names = NULL) {
   named_frame(matrix(0, n, 0L, dimnames = list(names, NULL)))
 }
 
-# A frame with these names of its rows, NULL for those that it has.
+# The frame with new names of its rows; NULL keeps those that it has.
 name_frame <- function(frame, row.names) {
   if (is.null(row.names)) {
     return(frame)

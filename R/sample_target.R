@@ -1,6 +1,7 @@
-# What estimators shrink towards: 0, another kernel mean or a Gaussian mixture.
+# The target, towards which estimators shrink: 0, another kernel mean or a
+# Gaussian mixture.
 
-# What can be said of a target without the data.
+# The argument `target`, as far as it can be checked without the data.
 check_target_kind <- function(target) {
   if (!is.null(target) && !inherits(target, "kme") && !is_mixture(target)) {
     stop_input(
@@ -15,8 +16,15 @@ is_mixture <- \(target) {
   is.list(target) && all(mixture_fields %in% names(target))
 }
 
-# list(embedding, at, norm2): the target, its values at the points of the sample
-# and its squared norm; NULL for the target 0. `name` is the argument's.
+# The target with its values at the points of a sample; NULL for 0.
+#   embedding  a fit or a mixture
+#   at         n values
+#   norm2      its squared norm
+new_target <- function(embedding, at, norm2) {
+  list(embedding = embedding, at = at, norm2 = norm2)
+}
+
+# The target at the points of a sample, checked. `name` is that of the argument.
 check_target <- function(target, sample, name = "target") {
   if (is.null(target)) {
     return(NULL)
@@ -33,7 +41,7 @@ check_target <- function(target, sample, name = "target") {
   }
   at <- parts_at(target_parts(target, sample$kernel), sample$kernel,
                  own_points(sample))
-  list(embedding = target, at = at, norm2 = norm2)
+  new_target(target, at, norm2)
 }
 
 mixture_fields <- c("weights", "means", "covariances")

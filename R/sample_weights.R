@@ -81,7 +81,7 @@ as_weights <- function(fit, type = c("projection", "taylor")) {
   stats::setNames(weights, sample_names(fit$sample))
 }
 
-# Of the functions on the points of their blocks.
+# The weights of the functions of rkhs_iv() on the points of their blocks.
 function_weights <- function(fit) {
   same_version(fit, "fit")
   weights <- lapply(fit$functions, `[[`, "weights")
@@ -92,6 +92,7 @@ function_weights <- function(fit) {
   if (length(weights) == 1L) weights$g else weights
 }
 
+# The weights by the second-order expansion of the kernel in the noise.
 taylor_weights <- function(g, noise) {
   n <- nrow(g$x)
   theta2 <- rep_len(g$kernel$bandwidth, ncol(g$x))^2

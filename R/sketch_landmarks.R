@@ -135,7 +135,7 @@ na_fail <- list(stats::na.fail, "na.fail")
 na_omit <- list(stats::na.omit, "na.omit")
 
 definite_kernel <- function(value, name) {
-  check_definite(check_kernel(value, name))
+  check_definite(take(value, a_kernel, name))
   value
 }
 

@@ -282,7 +282,7 @@ filter_first_columns <- 64L
 # K^c, list(k, scale: the size of what it is a difference of).
 centered_values <- function(sample, copies = 2) {
   check_memory(sample$n, sample$n, "use fewer rows", copies = copies)
-  centered <- center_source(sample_source(sample))
+  centered <- center_gram(sample_source(sample))
   list(k = centered$k, scale = max(abs(centered$at)))
 }
 

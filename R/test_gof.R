@@ -253,14 +253,14 @@ model_statistic <- function(x, law, asked) {
   if (average) {
     fit <- list(norm2 = mean(sample_rows(points)) / n,
                 varrho = mean(sample_diagonal(points)))
-    inner <- mean(part_at(part, kernel, own_points(points)))
+    inner <- mean(parts_at(list(part), kernel, own_points(points)))
   } else {
     check_estimator(points, asked$estimator)
     fit <- est_fit(asked$estimator, points)
     fitted <- embedding_parts(c(fit, list(sample = points, kernel = kernel)))
     inner <- inner_parts(fitted, list(part), kernel)
   }
-  norm2 <- law$norm2 %||% inner_part(part, part, kernel)
+  norm2 <- law$norm2 %||% inner_parts(list(part), list(part), kernel)
   height <- if (law$kind == "normal") n else 1
   value <- model_distance(norm2, inner, fit, n, asked$statistic)
   list(value = height * value, sample = sample, fit = if (!average) fit,
@@ -424,8 +424,8 @@ read_law <- function(model, x, asked, draws = most_model_draws) {
     )
   }
   # R with R'R = S, which may be singular.
-  roots <- lapply(seq_along(mixture$weights), \(c) {
-    e <- eigen(component(mixture, c)$cov, symmetric = TRUE)
+  roots <- lapply(components_of(mixture), \(component) {
+    e <- eigen(component$cov, symmetric = TRUE)
     sqrt(pmax(e$values, 0)) * t(e$vectors)
   })
   list(kind = "mixture", mixture = mixture, columns = colnames(model$means),
@@ -525,8 +525,7 @@ law_sample <- function(law, x, asked) {
 # embedding_parts().
 law_part <- function(law, kernel) {
   if (!is.null(law$draw)) {
-    n <- law$sample$n
-    return(list(sample = law$sample, weights = rep(1 / n, n)))
+    return(new_mean_part(law$sample, plain_weights(law$sample)))
   }
   mixture <- if (law$kind == "mixture") {
     scale_mixture(kernel, law$mixture)
@@ -534,7 +533,7 @@ law_part <- function(law, kernel) {
     list(weights = 1, means = matrix(0, 1L, law$d),
          covariances = array(diag(law$d), c(law$d, law$d, 1L)))
   }
-  list(mixture = mixture, weights = 1)
+  new_mean_part(NULL, 1, mixture = mixture)
 }
 
 bhep_bandwidth <- \(n, d) sqrt(2) / ((2 * d + 1) * n / 4)^(1 / (d + 4))

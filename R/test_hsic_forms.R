@@ -126,7 +126,7 @@ new_pair <- function(parts, scheme, factors = FALSE) {
     codes <- scheme$clusters
     first <- which(!duplicated(codes))
     values <- parts[[moved]]$m[first, first, drop = FALSE]
-    parts[[moved]] <- new_part(center_matrix(values)$k, max(abs(values)))
+    parts[[moved]] <- new_part(center_gram(values)$k, max(abs(values)))
     whole <- parts[[3L - moved]]$m
     parts[[3L - moved]] <- new_part(
       unname(rowsum(t(rowsum(whole, codes)), codes)), 0

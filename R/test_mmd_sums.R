@@ -456,7 +456,7 @@ mean_sums <- function(sample, points, estimator, blocks) {
                   numeric(sample$n))
     less <- center_blocks(own, blocks) - own
     means <- lapply(seq_along(means), \(g) {
-      c(means[[g]], list(list(sample = sample, weights = less[, g])))
+      c(means[[g]], list(new_mean_part(sample, less[, g])))
     })
   }
   inner <- if (has_weights(estimator)) {
