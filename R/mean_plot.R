@@ -213,8 +213,7 @@ kernel_axes <- function(sample) {
   part <- walkable_sample(sample_take(sample, shown))
   # Centered by hand: a mean has no norm in the space of the energy kernel.
   rows <- sample_rows(part) / part$n
-  s <- centered_spectrum(list(sample = part, n = part$n, at = rows,
-                              norm2 = mean(rows)), 2L)
+  s <- centered_spectrum(new_centered(part, rows, mean(rows)), 2L)
   values <- c(s$values, 0, 0)[1:2]
   scores <- take_columns(cbind(s$vectors, 0, 0), 1:2) *
     rep(sqrt(values), each = part$n)

@@ -1,21 +1,31 @@
 # The shelf op_: operators: centring, components, covariance, discriminants.
 #
-# Offers from op_center.R: centered_spectrum.
+# Offers from op_center.R: centered_spectrum, new_centered.
 # Offers from op_pca.R: check_rows_kept, component_labels.
-# Offers from op_calibrate.R: calibration_table, class_probability,
-#   fit_sigmoids.
+# Offers from op_fda.R: calibration_table.
 #
-# What kernel PCA, covariance operators and discriminants share: a sample whose
-# features are centered by an embedding mu. With m_i = mu(x_i),
-#   K^c_ij = <phi(x_i) - mu, phi(x_j) - mu> = K_ij - m_i - m_j + |mu|^2,
-# for new points L^c_zj = L_zj - m_j - mu(z) + |mu|^2. mu may be any fit of
-# kme(): only its values and its norm enter.
+# Kernel PCA, covariance operators and discriminants have a sample whose
+# features are centered by an embedding mu. With m_i = mu(x_i), K^c_ij =
+# <phi(x_i) - mu, phi(x_j) - mu> = K_ij - m_i - m_j + |mu|^2, and for new points
+# L^c_zj = L_zj - m_j - mu(z) + |mu|^2. Any fit of kme() may be mu: only its
+# values and its norm enter.
 #
 
-# list(sample, work: the sample with what was formed on the way, n, mean: the
-# fit mu, at: its values m, norm2: |mu|^2). `center` is an estimator or a fit.
-# Of the average a linear kernel has its origin, for m and |mu|^2 too, at the
-# mean of the points, where differences of large numbers lose nothing.
+# A centered sample.
+#   sample  the sample that fits keep
+#   work    the same sample with its gram, if that was formed on the way
+#   n       number of points
+#   mean    the fit mu, NULL where it has been centered before
+#   at      its values m at the points
+#   norm2   |mu|^2
+new_centered <- function(sample, at, norm2, mean = NULL, work = sample) {
+  list(sample = sample, work = work, n = sample$n, mean = mean, at = at,
+       norm2 = norm2)
+}
+
+# The sample centered by `center`, an estimator or a fit. When the average
+# centers a linear kernel, the origin, that of m and |mu|^2 too, is the mean of
+# the points, where no digits are lost in differences of large numbers.
 centered_sample <- function(sample, center) {
   work <- walkable_sample(sample)
   if (inherits(center, "kme")) {
@@ -36,11 +46,10 @@ centered_sample <- function(sample, center) {
       norm2 <- mean.default(at)
     }
   }
-  list(sample = sample, work = work, n = sample$n, mean = mean, at = at,
-       norm2 = norm2)
+  new_centered(sample, at, norm2, mean, work)
 }
 
-# `center` of a door: a fit, or what read_estimator() takes.
+# The argument `center` of a door: a fit, or an estimator.
 read_center <- function(center, argument = "center") {
   if (inherits(center, "kme")) center else
     read_estimator(center, argument = argument)
@@ -51,13 +60,13 @@ center_kernel <- function(center) {
   if (inherits(center, "kme")) center$kernel else estimator_kernel(center)
 }
 
-# What a fit keeps of a centered sample.
+# The fields of a fit that centered_apply() and its kin ask for.
 centered_fields <- function(centered) {
-  c(list(sample = sample_support(centered$sample)),
-    centered[c("mean", "at", "norm2")])
+  list(sample = sample_support(centered$sample), mean = centered$mean,
+       at = centered$at, norm2 = centered$norm2)
 }
 
-# K^c as a matrix, of exactly equal halves.
+# K^c as a matrix with exactly equal halves.
 centered_matrix <- function(centered) {
   n <- centered$sample$n
   check_memory(n, n,
@@ -67,10 +76,10 @@ centered_matrix <- function(centered) {
               centered$norm2)$k
 }
 
-# The sample for work on its values: of a fit, the one it keeps.
+# The sample for work on its values; a fit has only the one that it keeps.
 work_sample <- function(centered) centered$work %||% centered$sample
 
-# The diagonal of K^c.
+# The n values of the diagonal of K^c.
 centered_diagonal <- function(centered) {
   sample_diagonal(work_sample(centered)) - 2 * centered$at + centered$norm2
 }
@@ -78,7 +87,7 @@ centered_diagonal <- function(centered) {
 # --- New points ------------------------------------------------------------
 # `object` is a centered sample, or a fit that keeps its fields.
 
-# mu at new points.
+# The values of mu at new points.
 centered_mean_at <- function(object, new) {
   weights <- weights_on(object$mean, object$sample)
   if (!is.null(weights)) {
@@ -87,8 +96,9 @@ centered_mean_at <- function(object, new) {
   parts_at(merge_parts(embedding_parts(object$mean)), object$sample$kernel, new)
 }
 
-# list(scores: L^c V for V of n rows, m x p, sum_j V_jl <phi(z) - mu, phi(x_j) -
-# mu>; mean_at: mu(z)), by one fold where mu is a sum over the sample.
+# For new points z, `scores`, the m x p matrix L^c V of sum_j V_jl <phi(z) - mu,
+# phi(x_j) - mu>, and `mean_at`, mu(z). One fold has both where mu is a sum over
+# the sample.
 centered_apply <- function(object, new, v) {
   weights <- weights_on(object$mean, object$sample)
   values <- sample_at(object$sample, new, cbind(v, weights))
@@ -105,13 +115,13 @@ centered_apply <- function(object, new, v) {
   list(scores = scores, mean_at = mean_at)
 }
 
-# How much of mu is in each column of V: functions of a sketch are sums over the
-# landmarks as they are.
+# How much of mu each column of V takes away: its sum, or 0 for a sketch, whose
+# functions are sums over landmarks that are not centered.
 center_mass <- function(object, v) {
   if (is.null(object$sample$sketch)) colSums(v) else numeric(ncol(v))
 }
 
-# L^c of some of the new points, whose mean embedding is `at`.
+# The rows of L^c for some of the new points; mu(z) is `at`.
 centered_cross <- function(object, new, at, rows) {
   sample_cross(object$sample, new, rows) -
     outer(at[rows] - object$norm2, object$at, `+`)
@@ -119,12 +129,21 @@ centered_cross <- function(object, new, at, rows) {
 
 # --- Spectrum ----------------------------------------------------------------
 
-# Eigenpairs of K^c: list(values, vectors, total = tr K^c, square = |K^c|_F^2).
-# All of them, or the leading `ncomp`: of a large matrix by block Krylov
-# iteration, which never forms K^c. Values that are rounding of the largest, or
-# of what they are differences of, are 0.
+# Eigenpairs of K^c, all or the leading ones.
+#   values   decreasing
+#   vectors  n x r matrix
+#   total    tr K^c
+#   square   |K^c|_F^2
+new_centered_spectrum <- function(pairs, total, square) {
+  list(values = pairs$values, vectors = pairs$vectors, total = total,
+       square = square)
+}
+
+# The spectrum of K^c: the leading `ncomp` pairs of a large matrix by block
+# Krylov iteration, which never forms K^c. Values are 0 where they are rounding
+# of the largest, or of the terms that K^c is a difference of.
 centered_spectrum <- function(centered, ncomp = NULL) {
-  # From here on the iteration is the faster one: a few times its basis.
+  # The iteration is faster when n is a few times the size of its basis.
   few <- !is.null(ncomp) && centered$n >= max(1200, 5 * ncomp)
   spectrum <- (if (few) krylov_spectrum(centered, ncomp)) %||%
     dense_spectrum(centered, ncomp)
@@ -134,11 +153,11 @@ centered_spectrum <- function(centered, ncomp = NULL) {
   spectrum
 }
 
-# NULL where squares of the entries over- or underflow, or the iteration does
-# not converge.
+# The leading pairs by iteration, NULL where squares of the entries over- or
+# underflow, or where it does not converge.
 krylov_spectrum <- function(centered, ncomp) {
   n <- centered$n
-  # Basis, what survives a restart, blocks, accumulators, small matrices.
+  # The basis, what survives a restart, blocks, sums, and small matrices.
   basis <- max(400, 2 * ncomp + 160)
   check_memory(n + 3 * basis, basis + ncomp + 256,
                "ask for fewer components (ncomp)", what = "a basis")
@@ -149,7 +168,7 @@ krylov_spectrum <- function(centered, ncomp) {
   }
   pairs <- .Call(C_r_krylov, source, centered$at, centered$norm2, square, ncomp)
   if (!is.null(pairs)) {
-    c(pairs, list(total = sum(centered_diagonal(centered)), square = square))
+    new_centered_spectrum(pairs, sum(centered_diagonal(centered)), square)
   }
 }
 
@@ -157,25 +176,27 @@ dense_spectrum <- function(centered, ncomp) {
   k <- centered_matrix(centered)
   n <- centered$n
   ncomp <- ncomp %||% n
-  # Beyond a quarter all of them take less time.
+  # More than a quarter of the pairs takes longer than all of them.
   pairs <- .Call(C_r_eigen, k, if (4 * ncomp <= n) ncomp else n)
   if (length(pairs$values) > ncomp) {
     kept <- seq_len(ncomp)
     pairs <- list(values = pairs$values[kept],
                   vectors = take_columns(pairs$vectors, kept))
   }
-  c(pairs, list(total = sum(diag(k)), square = sum(k^2)))
+  new_centered_spectrum(pairs, sum(diag(k)), sum(k^2))
 }
 
-# The eigenpairs of K^c that are more than rounding.
+# The spectrum of K^c without the values that are 0.
 positive_pairs <- function(centered) {
   s <- centered_spectrum(centered)
   kept <- s$values > 0
-  list(values = s$values[kept], vectors = take_columns(s$vectors, kept))
+  s$values <- s$values[kept]
+  s$vectors <- take_columns(s$vectors, kept)
+  s
 }
 
-# The source for many products with K: stored where a look at memory costs less
-# than its values.
+# The source for many products with K, whose values are stored where reading
+# them costs less than computing them again.
 product_source <- function(sample) {
   if (!stores_gram(sample) && stores_matrix(sample$n, NCOL(sample$x))) {
     native_source(NULL, sample_matrix(sample))
@@ -184,7 +205,8 @@ product_source <- function(sample) {
   }
 }
 
-# The larger the matrix is, the more columns it takes.
+# Does reading n^2 stored values cost less than computing them from d columns? A
+# larger matrix needs more columns for that.
 stores_matrix <- function(n, d) {
   bytes <- 8 * n^2
   d > (if (bytes <= 2^28) 16 else 64) && bytes < memory_available() / 2

@@ -1,21 +1,21 @@
-# Covariance operator shrinkage (COSE): an operator sum_i beta_i phi_i (x) psi_i
-# is the mean of the features of a product kernel, so an estimator of means on H
-# = K_X^c o K_Y^c, the centered Gram matrices multiplied entry by entry, gives
-# its weights beta.
+# Covariance operator shrinkage (COSE). An operator sum_i beta_i phi_i (x) psi_i
+# is the mean of the features of a product kernel, so that an estimator of means
+# on H = K_X^c o K_Y^c, the centered Gram matrices multiplied entry by entry,
+# gives its weights beta.
 
-# The estimator of an operator that a door was given by name, as an object or as
-# a function.
+# The estimator of an operator, which a door was given by name, as an object or
+# as a function.
 read_operator <- function(x, argument) {
   est_operator(read_estimator(x, argument = argument), argument)
 }
 
-# "Kernel PCA (S-COSE)"; of the empirical operator the title alone.
+# "Kernel PCA (S-COSE)", or the title alone for the empirical operator.
 operator_title <- function(title, estimator) {
   if (is_average(estimator)) title else
     paste0(title, " (", operator_label(estimator), ")")
 }
 
-# The product, entry by entry, of the centered Gram matrices; K^c o K^c for one.
+# H, the entrywise product of the centered Gram matrices, or K^c o K^c for one.
 centered_product <- function(samples) {
   n <- samples[[1L]]$sample$n
   check_memory(n, n, "use fewer rows", copies = 4 + length(samples))
@@ -24,7 +24,8 @@ centered_product <- function(samples) {
   if (length(samples) == 1L) h^2 else h
 }
 
-# Products of the values of two factors must be numbers; `zero`: they may be 0.
+# An error where products of kernel values over- or underflow. `size` is the sum
+# of such products; `zero` allows them to be 0.
 check_squares <- function(size, zero = FALSE) {
   if (!is.finite(size) || size < .Machine$double.xmin && !zero) {
     stop_kernmean(
@@ -34,9 +35,8 @@ check_squares <- function(size, zero = FALSE) {
   }
 }
 
-# The weights from h: list(weights, norm2 = beta'h beta, lambda, and alpha,
-# score, minimum, reference, border, select, candidates, folds, guard where the
-# estimator has them).
+# The fit of the estimator to H, as far as the operator takes it over: the
+# weights beta, norm2 = beta'H beta, and what the estimator has chosen.
 operator_weights <- function(h, estimator) {
   fit <- est_fit(estimator, gram_sample(new_gram(h)))
   fields <- c("weights", "norm2", "lambda", "alpha", "score", "minimum",
@@ -44,14 +44,13 @@ operator_weights <- function(h, estimator) {
   fit[intersect(fields, names(fit))]
 }
 
-# What shrinkage leaves of the operator; NULL is none.
+# The share 1 - alpha of the operator that shrinkage leaves; NULL is none.
 share_left <- \(shrinkage) if (is.null(shrinkage)) 1 else 1 - shrinkage$alpha
 
 # --- Spectrum of the operator ----------------------------------------------
 
-# Eigenpairs of sum_i beta_i phi_i (x) phi_i from those of K^c, values > 0:
-# list(values, decreasing; rank; vectors, n x r: the weights V of unit-norm
-# eigenfunctions sum_i V_ij phi_i). Weights may be negative, values too.
+# The spectrum of sum_i beta_i phi_i (x) phi_i from the positive eigenpairs of
+# K^c. With negative weights there may be negative values.
 operator_spectrum <- function(pairs, weights) {
   values <- numeric()
   vectors <- pairs$vectors
@@ -65,8 +64,8 @@ operator_spectrum <- function(pairs, weights) {
   leading_values(list(values = values, vectors = vectors))
 }
 
-# Singular values and functions of sum_i beta_i phi_i (x) psi_i from the
-# eigenpairs x of K_X^c and y of K_Y^c: list(values; rank; left, right: n x r).
+# The spectrum of sum_i beta_i phi_i (x) psi_i from the eigenpairs x of K_X^c
+# and y of K_Y^c.
 operator_svd <- function(x, y, weights) {
   n <- length(weights)
   if (length(x$values) == 0L || length(y$values) == 0L) {
@@ -76,7 +75,7 @@ operator_svd <- function(x, y, weights) {
   roots <- lapply(list(x, y), \(pairs) rep(sqrt(pairs$values), each = n))
   svd <- svd(cross(x$vectors * roots[[1L]],
                    weights * (y$vectors * roots[[2L]])))
-  # Below it is what products that are 0 leave.
+  # Products that are 0 leave no more than this.
   rounding <- n * .Machine$double.eps * max(abs(weights)) *
     sqrt(max(x$values) * max(y$values))
   svd$d[svd$d <= rounding] <- 0
@@ -84,16 +83,22 @@ operator_svd <- function(x, y, weights) {
                                   y$vectors / roots[[2L]]))
 }
 
-# list(values, left, right) of singular vectors that are coordinates on these
-# two. The sign of a pair is that of the left one.
+# Singular values and functions from singular vectors, which are coordinates on
+# the columns of `left` and `right`. The left function decides the sign of a
+# pair.
 paired_functions <- function(svd, left, right) {
   left <- product(left, svd$u)
   list(values = svd$d, left = fix_signs(left),
        right = fix_signs(product(right, svd$v), left))
 }
 
-# A spectrum without the values that are rounding: `least`, by default that of
-# the largest one.
+# The spectrum of an operator, without the values up to `least`, by default
+# those that are rounding of the largest.
+#   values       by decreasing size
+#   rank         r, their number
+#   vectors      n x r matrix: the weights of unit-norm eigenfunctions, sum_i
+#                V_ij phi_i; or instead, for two variables,
+#   left, right  n x r matrices: those of singular functions
 leading_values <- function(spectrum, least = NULL) {
   values <- spectrum$values
   least <- least %||%
@@ -109,8 +114,8 @@ leading_values <- function(spectrum, least = NULL) {
   c(list(values = values[kept], rank = rank), functions)
 }
 
-# A spectrum with the components asked for, as far as there are so many. what:
-# whose they are.
+# The spectrum with its leading `ncomp` components, and a warning if there are
+# fewer. `what` has them.
 keep_components <- function(spectrum, ncomp, what) {
   if (is.null(ncomp)) {
     return(spectrum)
@@ -131,7 +136,8 @@ warn_components <- function(ncomp, rank, what) {
   }
 }
 
-# The numbers of the leading components that are asked for, of p; NULL: all.
+# The numbers of the leading components that an argument asks for among p; NULL
+# asks for all.
 leading_components <- function(asked, p, name = "ncomp") {
   if (is.null(asked)) {
     return(seq_len(p))
@@ -144,9 +150,9 @@ leading_components <- function(asked, p, name = "ncomp") {
   seq_len(asked)
 }
 
-# Columns positive at their first entry within 1e-8 of the largest in absolute
-# value (km_eigen's rule), so that results do not depend on the LAPACK at hand.
-# `by`: the columns that say so, where they are others.
+# The columns of v with signs that do not depend on the LAPACK at hand: the
+# first entry within 1e-8 of the largest in absolute value is positive
+# (km_eigen's rule). The columns `by` may decide instead.
 fix_signs <- function(v, by = v) {
   largest <- apply(by, 2, \(u) {
     u[which(abs(u) >= (1 - 1e-8) * max(abs(u)))[1L]]

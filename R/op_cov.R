@@ -174,7 +174,7 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 # --- Arguments -------------------------------------------------------------
 
-# What each of d variables is centered by.
+# The argument `center` for each of d variables, as a list.
 read_centers <- function(center, d) {
   if (!is_plain_list(center)) {
     return(rep(list(read_center(center)), d))
@@ -205,7 +205,7 @@ fit_cov <- function(variables, centers, estimator) {
   samples <- Map(\(variable, center) centered_sample(variable$sample, center),
                  variables, centers)
   h <- centered_product(samples)
-  # Where no point is away from all means the operator is 0.
+  # If every point is at one of the means, the operator is 0.
   away <- Reduce(pmin, lapply(samples, centered_diagonal))
   check_squares(sum(diag(h)), all(away <= 0))
   fit <- operator_weights(h, estimator)
@@ -222,10 +222,12 @@ fit_cov <- function(variables, centers, estimator) {
   fit
 }
 
-# What a fit keeps of its variables.
+# The variables of a fit, each with the fields of its centered sample.
 keep_centered <- function(variables, samples) {
   Map(\(variable, sample) {
-    c(variable[names(variable) != "sample"], centered_fields(sample))
+    kept <- centered_fields(sample)
+    variable[names(kept)] <- kept
+    variable
   }, variables, samples)
 }
 
@@ -317,8 +319,8 @@ operator_value <- function(object, newdata) {
   stats::setNames(value, new[[1L]]$names)
 }
 
-# New points of the variables `which`. Landmarks know what they are made from;
-# those of a formula take their columns of one data frame.
+# The new points of the variables `which`, as a list. Landmarks and formulas
+# take the columns of each variable from one data frame.
 read_values <- function(object, newdata, which) {
   variables <- object$variables
   landmarks <- variables[[1L]]$sample$sketch$landmarks
@@ -382,7 +384,7 @@ fit_request.kme_cov <- function(x, changes) {
       data[[1L]]
     changes$data <- NULL
   }
-  # A formula has sides, a list has none.
+  # The kernels of a formula are given by side, those of a list are not.
   if (x$several && !is.null(x$terms)) {
     changes <- side_kernels(changes, variables)
   }
@@ -420,7 +422,7 @@ describe_variables <- function(object) {
 
 most_kernels_shown <- 3L
 
-# The kernels of the variables, and what else there is to say of their samples.
+# Lines of print() on the kernels of the variables and on their samples.
 describe_kernels <- function(object) {
   labels <- names(object$variables)
   lines <- unlist(Map(variable_lines, object$variables, labels))
@@ -430,7 +432,7 @@ describe_kernels <- function(object) {
     paste0(rep(labels, lengths(notes)), ": ", unlist(notes), recycle0 = TRUE))
 }
 
-# What features are centered by: NULL for their averages.
+# "center: ...", or NULL where all features are centered by their averages.
 describe_centers <- function(object, digits) {
   means <- lapply(object$variables, `[[`, "mean")
   plain <- vapply(means, \(mean) {
@@ -457,7 +459,7 @@ fit_lines.kme_cov <- function(x, digits) {
   )
 }
 
-# The spectrum with its shares, of the trace or of the squared norm.
+# A data frame of the spectrum with shares of the trace, or of the squared norm.
 covariance_shares <- function(x) {
   one <- length(x$variables) == 1L
   share <- if (one) x$values / x$trace else x$values^2 / x$norm2
@@ -497,7 +499,8 @@ fit_values.kme_cov <- function(x, newdata = NULL) {
   if (!is.null(x$weights)) data.frame(.weight = x$weights)
 }
 
-# Points of several variables and codes of factors are no data to be shown.
+# The sample of the first variable without its points: those of one of several
+# variables, and codes of factors, are no data to be shown.
 fit_sample_of.kme_cov <- function(x) {
   sample <- x$variables[[1L]]$sample
   sample["x"] <- list(NULL)
@@ -522,11 +525,11 @@ fit_picture.kme_cov <- function(object, type = NULL) {
   )
 }
 
-# --- Of sketches --------------------------------------------------------------
+# --- Sketches -----------------------------------------------------------------
 
-# Covariance and cross-covariance operators of sketches. In feature coordinates
-# they are matrices, C^c of one variable and C_xy^c = W_S'(cross/n)W_T less what
-# centering takes of two.
+# In feature coordinates the operators of a sketch are matrices: C^c for one
+# variable, and for two C_xy^c = W_S'(cross/n)W_T less what centering takes
+# away.
 
 #' @rdname kme_cov
 #' @export
@@ -553,7 +556,7 @@ kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
   } else {
     fit <- sketch_cross_covariance(x, centered, estimator)
   }
-  # There is no weight for each row.
+  # The rows have no weights.
   fit["weights"] <- list(NULL)
   fit$variables <- name_variables(
     keep_centered(lapply(x$landmarks, `[[`, "variable"), centered),
@@ -589,7 +592,7 @@ sketch_cross_covariance <- function(sketch, centered, estimator) {
     list(norm2 = sum(operator^2), operator = operator, lambda = 0))
 }
 
-# f(z)'A g(w), f and g the centered features.
+# The values f(z)'A g(w) of the operator A, where f and g are centered features.
 sketch_operator_at <- function(object, variables, new) {
   features <- Map(\(variable, z) {
     landmarks <- variable$sample$sketch$landmarks

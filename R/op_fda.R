@@ -145,12 +145,9 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
   ridge <- ridge %||% if (identical(bandwidth, "loo")) "loo" else "shrinkage"
   kernels <- tried_kernels(sample$kernel, bandwidth, "loo", bandwidth_factors)
   tuned <- search_fda(sample, kernels, classes, prior, ridge, progress)
-  fit <- tuned$fit
-  rownames(fit$scores) <- sample_names(sample)
-  new_kme_fda(c(
-    fit, tuned[c("bandwidths", "ridges")], fda_left(fit, classes, prior),
-    list(grouping = factor(names(classes$counts)[classes$of], classes$lev))
-  ), tuned$sample, classes, prior, stored(asked))
+  rownames(tuned$fit$scores) <- sample_names(sample)
+  new_kme_fda(tuned$fit, tuned$sample, classes, prior, stored(asked),
+              fda_left(tuned$fit, classes, prior), tuned)
 }
 
 a_ridge <- maybe(number(open = TRUE, finite = FALSE), "loo", "shrinkage")
@@ -175,24 +172,29 @@ kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit
 }
 
-# Of a sketch there are fewer fields of `fit`.
-new_kme_fda <- function(fit, sample, classes, prior, arguments) {
+# The fit of the door. `left` is what leaving points out gave, `tuned` the
+# result of the search for bandwidth and ridge; a sketch has neither.
+new_kme_fda <- function(fit, sample, classes, prior, arguments, left = NULL,
+                        tuned = NULL) {
   rownames(fit$means) <- names(classes$counts)
-  parts <- c("means", "scaling", "svd", "scores", "center", "ridge",
-             "intensity", "sigma2", "temperature", "mixing", "error", "loo",
-             "bandwidths", "ridges", "grouping")
-  new_fit("kme_fda", c(
-    list(prior = prior, counts = classes$counts, lev = classes$lev,
-         N = sample$n, n = sample$n, sample = sample_support(sample),
-         kernel = sample$kernel, arguments = arguments),
-    stats::setNames(lapply(parts, \(part) fit[[part]]), parts)
+  new_fit("kme_fda", list(
+    prior = prior, counts = classes$counts, lev = classes$lev, N = sample$n,
+    n = sample$n, sample = sample_support(sample), kernel = sample$kernel,
+    arguments = arguments, means = fit$means, scaling = fit$scaling,
+    svd = fit$svd, scores = fit$scores, center = fit$center, ridge = fit$ridge,
+    intensity = fit$intensity, sigma2 = left$sigma2 %||% fit$sigma2,
+    temperature = left$temperature, mixing = left$mixing, error = left$error,
+    loo = left$loo, bandwidths = tuned$bandwidths, ridges = tuned$ridges,
+    grouping = if (!is.null(left)) {
+      factor(names(classes$counts)[classes$of], classes$lev)
+    }
   ))
 }
 
 # --- Checks ------------------------------------------------------------------
 
-# list(of: the number of the class of each point; counts, named; lev: all
-# levels, the empty ones too).
+# The classes of points: `of`, the number of the class of each; `counts`, by
+# name; `lev`, all levels, with those that no point has.
 check_grouping <- function(grouping, n) {
   check_labels(grouping, n, "grouping")
   grouping <- as_factor(grouping)
@@ -315,7 +317,7 @@ fit_lines.kme_fda <- function(x, digits) {
       is.null(x$intensity)) "given" else paste(
         "shrinkage, intensity =", format_number(x$intensity, digits)
       ), ")"),
-    paste("axes, shares of the trace:",
+    paste("shares of between-class variance:",
           shorten(format_number(share, digits), 5L)),
     if (is.null(x$loo)) {
       "no leave-one-out error: a sketch keeps sums, not rows"
@@ -333,7 +335,8 @@ fit_lines.kme_fda <- function(x, digits) {
   )
 }
 
-# Of the points of a sample that has the classes in the shares of the prior.
+# The leave-one-out error in a population that has the classes in the shares of
+# the prior.
 prior_error <- function(object) {
   rows <- fit_rows(object)
   sum(rows$prior * rows$error)
@@ -452,7 +455,8 @@ picture_regions <- function(object, n, newdata) {
   )
 }
 
-# The line where two classes meet, as far as no other class is ahead there.
+# The layer of the line where two classes meet, as far as no other class is
+# ahead of both.
 border_layer <- function(surface, value, pair, values_at) {
   ahead <- value[, pair[1L]] - value[, pair[2L]]
   if (!all(is.finite(ahead)) || all(ahead == ahead[1L])) {
@@ -472,8 +476,8 @@ border_layer <- function(surface, value, pair, values_at) {
   }
 }
 
-# The scores on two axes; of one axis a histogram. Of a sketch no scores are
-# known, but their means.
+# The scores on two axes, or a histogram of one axis. A sketch knows the mean
+# scores of the classes only.
 picture_discriminants <- function(object, newdata) {
   labels <- names(object$counts)
   bare <- is.null(newdata) && is.null(object$scores)
@@ -487,24 +491,30 @@ picture_discriminants <- function(object, newdata) {
   class <- factor(said$class, labels)
   value <- data.frame(said$x, class)
   plane <- ncol(said$x) > 1L
-  if (plane || bare) {
-    xy <- cbind(said$x, class = class)[, 1:2]
-    return(groups_picture(fda_title(object), xy, class, colnames(xy), value,
-                          zero = c("v", if (plane) "h"), asp = if (plane) 1,
-                          whole = if (!plane) "y"))
+  if (!plane && !bare) {
+    return(picture_axis(object, value))
   }
+  xy <- cbind(said$x, class = class)[, 1:2]
+  groups_picture(fda_title(object), xy, class, colnames(xy), value,
+                 zero = c("v", if (plane) "h"), asp = if (plane) 1,
+                 whole = if (!plane) "y")
+}
+
+# The histogram of scores on the only axis: the bars of the classes stand one
+# above the other, and lines show where the class changes.
+picture_axis <- function(object, value) {
+  labels <- names(object$counts)
   colors <- level_colors(length(labels))
-  # Bars of the classes one above the other, on the same breaks.
   score <- value$LD1
   breaks <- pretty(score, max(10, min(40, 2 * sqrt(length(score)))))
-  counts <- unname(table(cut(score, breaks, include.lowest = TRUE), class))
+  counts <- unname(table(cut(score, breaks, include.lowest = TRUE),
+                         value$class))
   above <- t(apply(counts, 1L, cumsum))
-  bars <- lapply(seq_along(labels), \(c) {
+  bars <- lapply(seq_along(labels), \(class) {
     new_layer("bars", x0 = breaks[-length(breaks)], x1 = breaks[-1L],
-              y0 = above[, c] - counts[, c], y1 = above[, c],
-              col = colors[c], border = "white", level = labels[c])
+              y0 = above[, class] - counts[, class], y1 = above[, class],
+              col = colors[class], border = "white", level = labels[class])
   })
-  # Where the class changes along the only axis.
   at <- seq(breaks[1L], max(breaks), length.out = 2001L)
   best <- max.col(fda_values(fda_distance(matrix(at), object$means),
                              object$sigma2, object$prior), "first")
@@ -514,5 +524,25 @@ picture_discriminants <- function(object, newdata) {
     c(bars, list(across_layer(h = 0, col = "black", lty = 1),
                  if (length(step)) across_layer(v = at[step], col = "black"))),
     value, whole = "y", key = level_entries(labels, "box")
+  )
+}
+
+# A table of how often the class of the largest probability is the true one, in
+# ten bins of equal counts (ties stay in one bin), with the exact interval of
+# Clopper and Pearson. probability: n x classes, each row by a fit without its
+# point; truth: the class of each point, by name.
+calibration_table <- function(probability, truth) {
+  n <- nrow(probability)
+  best <- max.col(probability, "first")
+  claimed <- probability[cbind(seq_len(n), best)]
+  right <- best == match(truth, colnames(probability))
+  # Probabilities that differ by rounding only are ties.
+  bin <- ceiling(10 * rank(signif(claimed, 10L)) / n)
+  counts <- as.vector(table(bin))
+  hits <- as.vector(tapply(right, bin, sum))
+  data.frame(
+    claimed = as.vector(tapply(claimed, bin, mean)), hit = hits / counts,
+    lower = stats::qbeta(0.025, hits, counts - hits + 1),
+    upper = stats::qbeta(0.975, hits + 1, counts - hits), n = counts
   )
 }

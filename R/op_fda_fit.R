@@ -1,10 +1,26 @@
 # The fit of kernel Fisher discriminants, and the choice of its bandwidth.
 
-# list(scaling, means, svd, scores, center, ridge, intensity, distance) from the
-# Gram matrix.
+# Discriminants of C classes on r axes.
+#   scaling    n x r matrix, the weights alpha; a sketch has them on landmarks
+#   means      C x r matrix, the mean scores of the classes
+#   svd        r singular values: ratios of between- to within-class spread
+#   scores     n x r matrix; a sketch has none
+#   center     r numbers, taken off all scores
+#   ridge      that was used
+#   intensity  of the shrinkage, NULL where the ridge was given
+#   distance   n x C matrix of squared distances to the means without the point
+#   sigma2     the variance of the scores of a sketch within classes
+new_discriminants <- function(scaling, means, svd, center, ridge, intensity,
+                              scores = NULL, distance = NULL, sigma2 = NULL) {
+  list(scaling = scaling, means = means, svd = svd, scores = scores,
+       center = center, ridge = ridge, intensity = intensity,
+       distance = distance, sigma2 = sigma2)
+}
+
+# The discriminants of a Gram matrix; `ridge` is a number or "shrinkage".
 fit_fda <- function(k, classes, ridge) {
   n <- nrow(k)
-  # Squares of K must be numbers; alpha is in units of 1/K, r of K^2.
+  # In this unit squares of K are finite; alpha is in units of 1/K, r of K^2.
   unit <- power_below(max(abs(range(k))))
   intensity <- NULL
   asked <- ridge
@@ -29,23 +45,22 @@ fit_fda <- function(k, classes, ridge) {
   scaling <- fix_signs(axes$axes)
   colnames(scaling) <- axes$names
   center <- drop(overall %*% scaling)
-  list(
-    scaling = scaling / unit, means = crossprod(m, scaling), svd = axes$svd,
-    scores = product(k, scaling) - rep(center, each = n), center = center,
+  new_discriminants(
+    scaling / unit, crossprod(m, scaling), axes$svd, center,
     ridge = if (is.null(intensity)) asked else lower$ridge * unit * unit,
-    intensity = intensity,
+    intensity, scores = product(k, scaling) - rep(center, each = n),
     distance = fda_left_out(lower$factor, within, m, classes$of, counts)
   )
 }
 
-# tr K^c is the trace.
+# The ridge that stands for shrinkage of K^c with this trace.
 shrinkage_ridge <- function(intensity, trace, n) {
   if (intensity == 1) Inf else intensity / (1 - intensity) * (trace / (n - 1))^2
 }
 
-# list(factor: the lower L of N + rI = LL', NULL for r = Inf; ridge) of the
-# scatter N. Where shrinkage asks for less than rounding allows, r is that much;
-# a number that was `fixed` must be more.
+# The lower `factor` L of N + rI = LL' for the scatter N, NULL for r = Inf, and
+# the `ridge` r. Shrinkage may ask for less than rounding allows; then r is as
+# much as that. An r that the user has `fixed` must be more.
 fda_factor <- function(scatter, ridge, unit, fixed, n) {
   if (ridge == Inf) {
     return(list(factor = NULL, ridge = ridge))
@@ -66,8 +81,8 @@ fda_factor <- function(scatter, ridge, unit, fixed, n) {
   list(factor = factor, ridge = ridge)
 }
 
-# list(axes: sqrt(n - C) R^{-1}W, svd, names) from the class means m less the
-# overall one; counts add up to n.
+# The `axes` sqrt(n - C) R^{-1}W, their singular values `svd` and their `names`,
+# from the class means m less the overall mean; counts add up to n.
 fda_directions <- function(factor, m, overall, counts, n) {
   d <- m * rep(sqrt(counts), each = nrow(m))
   most <- length(counts) - 1L
@@ -75,7 +90,7 @@ fda_directions <- function(factor, m, overall, counts, n) {
   s <- svd(white, nu = min(most, nrow(m)), nv = 0L)
   kept <- which(s$d[seq_len(ncol(s$u))] >
                   sqrt(n * .Machine$double.eps) * s$d[1L])
-  # What differences of equal means leave is rounding of the means.
+  # Differences of equal means are not 0 but rounding of the means.
   if (!length(kept) ||
         max(abs(d)) <= n * .Machine$double.eps * max(abs(overall))) {
     stop_input("the classes must differ in their means of the kernel values; ",
@@ -87,9 +102,9 @@ fda_directions <- function(factor, m, overall, counts, n) {
        svd = sqrt((n - length(counts)) / most) * s$d[kept])
 }
 
-# Squared distances of each point to the class means in the fit without it, n x
-# C, at the same ridge (src/apps/fda.c), from the lower factor of N + rI; NULL
-# where the scatter is not counted.
+# The n x C matrix of squared distances of each point to the class means in the
+# fit without it, at the same ridge (src/apps/fda.c), from the lower factor of
+# N + rI, which is NULL for an infinite ridge.
 fda_left_out <- function(factor, within, m, of, counts) {
   if (is.null(factor)) {
     pm <- m
@@ -97,7 +112,7 @@ fda_left_out <- function(factor, within, m, of, counts) {
     last <- diag(within)
     pivot <- rep(1, nrow(within))
   } else {
-    # Of P = T'T, T = L^{-1}, and W all that is needed follows from T and TW.
+    # With T = L^{-1} and P = T'T, everything follows from T and TW.
     pm <- solve_factored(factor, m)
     white <- solve_lower(factor, within)
     square <- column_dots(white)
@@ -111,7 +126,7 @@ fda_left_out <- function(factor, within, m, of, counts) {
   )
 }
 
-# log pi_c - |s - m_c|^2 / (2 sigma^2).
+# log pi_c - |s - m_c|^2 / (2 sigma^2), n x C, from squared distances.
 fda_values <- function(distance, sigma2, prior) {
   rep(log(prior), each = nrow(distance)) - distance / (2 * sigma2)
 }
@@ -125,9 +140,8 @@ log_softmax <- function(value) {
   value - log(rowSums(exp(value)))
 }
 
-# list(class, posterior) of points with names; fit: list(sigma2, prior,
-# temperature, mixing). In logarithms, so that classes of posterior 0 stay
-# apart.
+# The `class` and the `posterior` of points. The fit has sigma2, prior,
+# temperature and mixing. Logarithms keep classes of posterior 0 apart.
 fda_classes <- function(distance, fit, prior, lev) {
   posterior <- fda_posterior(distance, fit)
   if (identical(prior, fit$prior)) {
@@ -143,7 +157,7 @@ fda_classes <- function(distance, fit, prior, lev) {
 }
 
 # The logarithm of (1 - eps) softmax((log pi_c - |s - m_c|^2 / (2 sigma^2)) / T)
-# + eps pi_c; of a sketch, which has left nothing out, at T = 1 and eps = 0.
+# + eps pi_c. A sketch cannot leave points out and has T = 1 and eps = 0.
 fda_posterior <- function(distance, fit) {
   if (is.null(fit$temperature)) fit[c("temperature", "mixing")] <- list(1, 0)
   log <- fda_log_posterior(distance, fit$sigma2, fit$prior, fit$temperature)
@@ -153,9 +167,10 @@ fda_posterior <- function(distance, fit) {
 
 mix_with_prior <- \(log, prior, eps) log((1 - eps) * exp(log) + eps * prior)
 
-# list(temperature: T >= 1, mixing: eps) of largest weighted log posterior of
-# the true classes. eps is 1/(n + 2), as after n points none of which was out of
-# the way, unless another adds more than one unit (AIC).
+# The `temperature` T >= 1 and the `mixing` eps with the largest weighted log
+# posterior of the true classes. eps is 1/(n + 2), the share of outliers
+# expected after n points without one, unless another gains more than one unit
+# (AIC).
 fda_calibration <- function(distance, sigma2, classes, prior) {
   weight <- (prior / classes$counts)[classes$of]
   used <- which(weight > 0)
@@ -168,7 +183,7 @@ fda_calibration <- function(distance, sigma2, classes, prior) {
   own <- log[true]
   log_at <- \(t) own / exp(t) - log(rowSums(exp(log / exp(t))))
   score <- \(log, eps) sum(weight * mix_with_prior(log, other, eps))
-  # For each T the best eps, in which the score is concave.
+  # The score is concave in eps, so that each T has one best eps.
   mixed_at <- \(t) {
     log <- log_at(t)
     stats::optimize(\(eps) score(log, eps), c(least, 1), maximum = TRUE,
@@ -181,8 +196,8 @@ fda_calibration <- function(distance, sigma2, classes, prior) {
        mixing = if (more) mixed_at(both$maximum)$maximum else least)
 }
 
-# optimize() of a value over [0, end] around the best of a grid, the start
-# included, which it never looks at.
+# The result of optimize() over [0, end] around the best point of a grid, or
+# that point: optimize() never looks at the start.
 search_end <- function(value, end) {
   grid <- seq(0, end, length.out = 8L)
   values <- vapply(grid, value, 1)
@@ -196,7 +211,7 @@ search_end <- function(value, end) {
 
 most_temperature <- 2^10
 
-# Squared distances of scores to the class means, m x C.
+# The m x C matrix of squared distances of scores to the class means.
 fda_distance <- function(scores, means) {
   distance <- apply(means, 1L, \(m) {
     rowSums((scores - rep(m, each = nrow(scores)))^2)
@@ -207,31 +222,31 @@ fda_distance <- function(scores, means) {
 
 # --- Leaving one out, and the bandwidth --------------------------------------
 
-# Not 0, so that the nearest mean is what is left where nothing varies.
+# The variance of scores about the means of their classes, leaving one out. It
+# is never 0, so that a class is the nearest mean even where nothing varies.
 fda_sigma2 <- function(fit, of) {
   max(mean(fit$distance[cbind(seq_along(of), of)]) / ncol(fit$scaling),
       .Machine$double.eps * max(rowSums(fit$means^2)))
 }
 
-# list(sigma2, temperature, mixing, loo: list(class, posterior, distance),
-# error) of a fit.
+# The leave-one-out results of a fit: sigma2, temperature, mixing, error, and
+# `loo`, the class, posterior and distances of each point.
 fda_left <- function(fit, classes, prior) {
   distance <- fit$distance
   dimnames(distance) <- list(rownames(fit$scores), names(prior))
-  sigma2 <- fda_sigma2(fit, classes$of)
-  left <- c(list(sigma2 = sigma2),
-            fda_calibration(distance, sigma2, classes, prior))
-  loo <- c(fda_classes(distance, c(left, list(prior = prior)), prior,
-                       classes$lev),
-           list(distance = distance))
-  c(left, list(loo = loo,
-               error = mean(loo$class != names(prior)[classes$of])))
+  left <- list(sigma2 = fda_sigma2(fit, classes$of), prior = prior)
+  fitted <- c("temperature", "mixing")
+  left[fitted] <- fda_calibration(distance, left$sigma2, classes, prior)[fitted]
+  left$loo <- fda_classes(distance, left, prior, classes$lev)
+  left$loo$distance <- distance
+  left$error <- mean(left$loo$class != names(prior)[classes$of])
+  left
 }
 
-# c(error, log_posterior): the share of points whose class is wrong, and the
-# mean logarithm of the posterior probability of the true one, leaving one out,
-# in a population of these prior probabilities: pi_c/n_c for each point of class
-# c.
+# The `error`, the share of points whose class is wrong, and the
+# `log_posterior`, the mean logarithm of the posterior probability of the true
+# class, leaving one out, in a population with these prior probabilities: a
+# point of class c has the weight pi_c/n_c.
 fda_score <- function(fit, classes, prior) {
   of <- classes$of
   value <- fda_log_posterior(fit$distance, fda_sigma2(fit, of), prior)
@@ -246,11 +261,11 @@ bandwidth_factors <- 2^seq(-2, 1, 0.5)
 
 ridge_factors <- c(0.03, 0.1, 0.3, 1, 3)
 
-# list(fit, sample, bandwidths, ridges): the fit of least leave-one-out error,
-# or of several that of largest log posterior, among the kernels with the ridge
-# that shrinkage gives there (or a given one), then for ridge = "loo" among
-# multiples of that; tables of all. What gives no discriminants is passed over,
-# unless all does.
+# The `fit` of least leave-one-out error, and of largest log posterior among
+# equals, with its `sample`. The search goes over the kernels, at the ridge of
+# shrinkage or at the one given; then, for ridge = "loo", over multiples of that
+# ridge. `bandwidths` and `ridges` are tables of what was tried. Failures are
+# passed over unless all fail.
 search_fda <- function(sample, kernels, classes, prior, ridge, progress) {
   loo <- identical(ridge, "loo")
   progress <- progress && sample$n >= shown_from
@@ -285,8 +300,8 @@ search_fda <- function(sample, kernels, classes, prior, ridge, progress) {
   tuned
 }
 
-# list(fit, best: its number, scores: a data frame) of several fits, some of
-# which may be errors.
+# The best `fit` of several, some of which may be errors, its number `best`, and
+# a data frame of their `scores`.
 best_fit <- function(fits, classes, prior) {
   failed <- vapply(fits, inherits, NA, "condition")
   if (all(failed)) stop(fits[[1L]])
@@ -297,7 +312,7 @@ best_fit <- function(fits, classes, prior) {
     check_result(c(stats::na.omit(scores[, 1L]), NaN)[1L],
                  "the leave-one-out error of each ridge and bandwidth")
   }
-  # Shares of points that differ by less differ by rounding.
+  # Errors that agree in nine digits are equal but for rounding.
   best <- order(round(scores[, 1L], 9L), -scores[, 2L], na.last = TRUE)[1L]
   list(fit = fits[[best]], best = best, scores = data.frame(
     error = scores[, 1L], log_posterior = scores[, 2L],

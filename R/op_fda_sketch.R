@@ -1,9 +1,10 @@
-# Kernel Fisher discriminants of a sketch with groups. With Phi the features of
-# all rows the Gram matrix is K = Phi Phi' and the within-class scatter N = Phi
-# S Phi', S that of the features. For any B with BB' = Phi'Phi = G, Phi = QB'
-# with orthonormal columns of Q, so that N + rI is Q(B'SB + rI)Q' on the range
-# of K: with R'R = B'SB + rI, D = B'[sqrt(n_c) (mu_c - mu)]_c and R'^{-1}D =
-# WTZ' the axes Phi'alpha have the coordinates sqrt(n - C) B R^{-1}W.
+# Kernel Fisher discriminants of a sketch with groups. With the features Phi of
+# all rows the Gram matrix is K = Phi Phi', and the within-class scatter is N =
+# Phi S Phi', where S is the scatter of the features. For any B with BB' =
+# Phi'Phi = G, Phi = QB' with orthonormal columns of Q, so that N + rI is Q(B'SB
+# + rI)Q' on the range of K: with R'R = B'SB + rI, D = B'[sqrt(n_c) (mu_c -
+# mu)]_c and R'^{-1}D = WTZ' the axes Phi'alpha have the coordinates sqrt(n - C)
+# B R^{-1}W.
 
 #' @rdname kme_fda
 #' @export
@@ -19,15 +20,15 @@ kme_fda.kme_sketch <- function(x, grouping, ..., ridge = NULL, prior = NULL) {
   new_kme_fda(fit, classes$pooled, classes, prior, stored(asked))
 }
 
-# Leaving rows out takes the rows.
+# There is no ridge = "loo": a sketch has no rows to leave out.
 kme_fda_sketch_arguments <- door_table(
   "kme_fda.kme_sketch", prior = anything,
   ridge = maybe(number(open = TRUE, finite = FALSE), "shrinkage"),
   hints = sketch_hints("kernel", "bandwidth", "scale")
 )
 
-# list(pooled, samples: of all rows and of each class; counts: rows; size: what
-# they are worth, which adds up to that of all).
+# The classes of a sketch: `pooled`, the sample of all rows; `samples` of each
+# class, `counts` of rows, and effective `size`s, which add up to that of all.
 sketch_classes <- function(sketch) {
   if (length(sketch$groups) < 2L) {
     stop_input("'x' must be a sketch with at least 2 groups, its classes, not ",
@@ -50,17 +51,16 @@ sketch_classes <- function(sketch) {
        size = stats::setNames(pooled$size * mass / sum(mass), names(counts)))
 }
 
-# list(scaling: weights on the landmarks, means, svd, center, ridge, intensity,
-# sigma2).
+# The discriminants of the classes of a sketch.
 fit_fda_sketch <- function(classes, ridge) {
   pooled <- classes$pooled
   moments <- pooled$moments
   n <- pooled$size
   size <- unname(classes$size)
-  # Squares of K must be numbers; features are in units of the root of K's.
+  # In this unit of K its squares are finite; features are in units of its root.
   unit <- power_below(moments$varrho)
   shrunk <- fda_ridge(pooled, ridge, unit)
-  # The limit of large ridges is not one of scale.
+  # An infinite ridge is the same in any unit.
   if (shrunk$ridge == Inf) unit <- 1
   means <- vapply(classes$samples, \(s) s$moments$mean,
                   numeric(length(moments$mean)))
@@ -84,16 +84,15 @@ fit_fda_sketch <- function(classes, ridge) {
   scores <- crossprod(apart, along)
   spread <- sum(along * product(within, along)) / ((n - length(size)) *
                                                      ncol(along))
-  list(
-    scaling = signed, means = scores, svd = axes$svd,
-    center = drop(overall %*% along),
+  new_discriminants(
+    signed, scores, axes$svd, drop(overall %*% along),
     ridge = if (is.null(shrunk$intensity)) ridge else lower$ridge * unit * unit,
     intensity = shrunk$intensity,
     sigma2 = max(spread, .Machine$double.eps * max(rowSums(scores^2)))
   )
 }
 
-# B with BB' the second moments, of their rank.
+# A root B of the second moments, BB', with as many columns as their rank.
 moment_root <- function(c) {
   spectrum <- .Call(C_r_eigen, c, ncol(c))
   kept <- spectrum$values > rounding_of(ncol(c), spectrum$values[1L])
@@ -101,8 +100,8 @@ moment_root <- function(c) {
     rep(sqrt(spectrum$values[kept]), each = nrow(c))
 }
 
-# list(ridge, in units of the square of `unit`; intensity, NULL where the ridge
-# was given): that of shrink_gram() for all rows.
+# The `ridge` in units of the square of `unit`, and the `intensity` of its
+# shrinkage, as by shrink_gram() of all rows; NULL where the ridge was given.
 fda_ridge <- function(pooled, ridge, unit) {
   if (is.numeric(ridge)) {
     return(list(ridge = ridge / unit / unit, intensity = NULL))

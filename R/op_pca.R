@@ -150,8 +150,18 @@ new_kme_pca <- function(components, centered, covariance, arguments) {
 
 # --- Components --------------------------------------------------------------
 
-# list(values, vectors: V, scores: K^c V, NULL where there are no rows, total,
-# rank, shrinkage)
+# Principal components.
+#   values     p eigenvalues of the operator
+#   vectors    n x p matrix V of weights; a sketch has them on landmarks
+#   scores     n x p matrix K^c V; a sketch has none
+#   total      the trace of the operator
+#   rank       of the operator, NA where only leading pairs are known
+#   shrinkage  what an estimator of the operator has chosen, or NULL
+new_components <- function(values, vectors, scores, total, rank, shrinkage) {
+  list(values = values, vectors = vectors, scores = scores, total = total,
+       rank = rank, shrinkage = shrinkage)
+}
+
 pca_components <- function(sample, centered, ncomp, covariance) {
   UseMethod("pca_components")
 }
@@ -171,13 +181,13 @@ pca_components.kernmean_sample <- function(sample, centered, ncomp,
   s$values <- s$values[positive]
   s$vectors <- take_columns(s$vectors, positive)
   components <- if (weighted) weighted_components else plain_components
-  c(components(centered, s, ncomp, covariance), rank = rank)
+  components(centered, s, ncomp, covariance, rank)
 }
 
-# Where all weights are (1 - alpha)/n the components are those of the empirical
-# operator, and the moments of H = K^c o K^c are had without forming it. The
-# average does not look at them.
-plain_components <- function(centered, s, ncomp, covariance) {
+# With weights (1 - alpha)/n the components are those of the empirical operator.
+# The moments of H = K^c o K^c, which estimators but the average ask for, need
+# no H.
+plain_components <- function(centered, s, ncomp, covariance, rank) {
   n <- centered$n
   shrinkage <- est_shrink(covariance, {
     check_squares(s$square)
@@ -186,34 +196,30 @@ plain_components <- function(centered, s, ncomp, covariance) {
   })
   share <- share_left(shrinkage)
   root <- rep(sqrt(s$values), each = n)
-  list(
-    values = share * s$values / n, vectors = s$vectors / root,
-    scores = s$vectors * root, total = share * s$total / n,
-    shrinkage = shrinkage
-  )
+  new_components(share * s$values / n, s$vectors / root, s$vectors * root,
+                 share * s$total / n, rank, shrinkage)
 }
 
 # The operator with a weight for each point, from H itself.
-weighted_components <- function(centered, s, ncomp, covariance) {
+weighted_components <- function(centered, s, ncomp, covariance, rank) {
   check_squares(s$square)
   shrinkage <- operator_weights(centered_matrix(centered)^2, covariance)
   weights <- shrinkage$weights
   operator <- operator_spectrum(s, weights)
-  rank <- operator$rank
-  if (rank == 0L) {
+  if (operator$rank == 0L) {
     stop_input("'covariance' must not shrink the operator to 0: no component ",
                "is left")
   }
-  operator <- keep_components(operator, min(ncomp, rank))
-  list(
-    values = operator$values, vectors = operator$vectors,
-    scores = product(s$vectors, s$values * cross(s$vectors, operator$vectors)),
-    total = sum(weights * centered_diagonal(centered)),
-    shrinkage = shrinkage[names(shrinkage) != "norm2"]
+  operator <- keep_components(operator, min(ncomp, operator$rank))
+  shrinkage$norm2 <- NULL
+  new_components(
+    operator$values, operator$vectors,
+    product(s$vectors, s$values * cross(s$vectors, operator$vectors)),
+    sum(weights * centered_diagonal(centered)), rank, shrinkage
   )
 }
 
-# Methods of kme_pca, and the way back from components to points.
+# --- Methods -----------------------------------------------------------------
 
 fit_lines.kme_pca <- function(x, digits) {
   p <- length(x$values)
@@ -230,7 +236,7 @@ fit_lines.kme_pca <- function(x, digits) {
 
 pca_title <- \(object) operator_title("Kernel PCA", object$covariance)
 
-# What the shrinkage of the operator chose, where it has an amount.
+# Lines of print() on the shrinkage of the operator, where it has an amount.
 describe_shrinkage <- function(object, digits) {
   if ("lambda" %in% names(object$covariance)) {
     c(paste0("operator: ",
@@ -240,7 +246,8 @@ describe_shrinkage <- function(object, digits) {
   }
 }
 
-# Shares of variance; NA where the operator has no positive trace.
+# The shares of variance of the components, NA where the operator has no
+# positive trace.
 variance_shares <- function(object) {
   object$values / if (object$total > 0) object$total else NA_real_
 }
@@ -308,7 +315,7 @@ predict.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...) {
   centered_apply(object, new, take_columns(object$vectors, kept))$scores
 }
 
-# The scores of the sample, which a sketch does not have.
+# The scores of the sample; an error for a sketch, which has none.
 sample_scores <- function(object) {
   check_rows_kept(object$sample)
   object$scores
@@ -499,10 +506,10 @@ preimage.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...,
   z
 }
 
-# The points that a projection is a sum over, the sample first, and the weights
-# b of the centering mean on them (where it is no such sum those of its
-# projection on the sample): list(x, weights, origin), x relative to the origin,
-# near which the sums of both signs lose less.
+# The points of which a projection is a sum, `x`, those of the sample first, and
+# the `weights` of the centering mean on them, or those of its projection on the
+# sample where it is no such sum. The points are relative to `origin`, near
+# which sums of terms of both signs lose fewer digits.
 projection_sites <- function(object) {
   parts <- merge_parts(embedding_parts(object$mean))
   plain <- vapply(parts, \(part) is.null(part$mixture) && is.null(part$noise),
@@ -526,22 +533,14 @@ projection_sites <- function(object) {
   list(x = x - rep(origin, each = nrow(x)), weights = weights, origin = origin)
 }
 
-# list(z, failed): the fixed points for rows of scores, and how many are none.
+# The fixed points `z` for rows of scores, and how many did not converge,
+# `failed`. A row whose kernel values vanish starts again, at the point of the
+# sample with the next highest projection.
 fixed_points <- function(object, sites, scores, tol, maxit) {
-  sampled <- seq_len(object$sample$n)
-  kept <- seq_len(ncol(scores))
   theta <- rep_len(object$kernel$bandwidth, ncol(sites$x))
-  v <- take_columns(object$vectors, kept)
-  site_scores <- if (is.null(object$scores)) {
-    centered_apply(object, own_points(object$sample), v)$scores
-  } else {
-    take_columns(object$scores, kept)
-  }
-  weights <- outer(1 - drop(scores %*% center_mass(object, v)), sites$weights)
-  weights[, sampled] <- weights[, sampled] + tcross(scores, v)
-  # The projections at the points of the sample, each up to a constant.
-  value <- tcross(scores, site_scores) +
-    rep(object$at, each = nrow(scores))
+  v <- take_columns(object$vectors, seq_len(ncol(scores)))
+  weights <- site_weights(object, sites, scores, v)
+  value <- site_values(object, scores, v)
   best <- max.col(value, "first")
   z <- take_rows(sites$x, best)
   tries <- rep(1L, nrow(z))
@@ -570,7 +569,26 @@ fixed_points <- function(object, sites, scores, tol, maxit) {
   list(z = z, failed = failed + length(active))
 }
 
-# name: that of measured groups.
+# The weights of projections on the sites, a row for each row of scores.
+site_weights <- function(object, sites, scores, v) {
+  sampled <- seq_len(object$sample$n)
+  weights <- outer(1 - drop(scores %*% center_mass(object, v)), sites$weights)
+  weights[, sampled] <- weights[, sampled] + tcross(scores, v)
+  weights
+}
+
+# The values of projections at the points of the sample, each row up to a
+# constant.
+site_values <- function(object, scores, v) {
+  known <- if (is.null(object$scores)) {
+    centered_apply(object, own_points(object$sample), v)$scores
+  } else {
+    take_columns(object$scores, seq_len(ncol(scores)))
+  }
+  tcross(scores, known) + rep(object$at, each = nrow(scores))
+}
+
+# `name` is the title of the groups when these are numbers.
 fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
                                 groups = NULL, newdata = NULL, npcs = NULL,
                                 name = NULL, labels = NULL, arrows = FALSE) {
@@ -598,8 +616,9 @@ fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
   if (arrows) add_arrows(picture, object, comps) else picture
 }
 
-# Do the points lie along one curve, for which two components are one too many?
-# Three clusters, between which there are gaps, always lie on a parabola.
+# The note of an arch: all points lie along one curve, which one coordinate
+# would describe. Three clusters with gaps between them always lie on a parabola
+# and get no note.
 arch_note <- function(first, second) {
   along <- first / max(abs(first))
   rest <- stats::lm.fit(cbind(1, along, along^2), second)$residuals
@@ -611,8 +630,8 @@ arch_note <- function(first, second) {
   }
 }
 
-# The correlations of the columns with the two components, in one scale: the
-# ten largest, of columns that the kernel sees.
+# The picture with arrows for the correlations of columns with the two
+# components, in one scale: the ten longest of the columns that the kernel sees.
 add_arrows <- function(picture, object, comps) {
   x <- known_rows(object$sample)
   if (length(comps) < 2L || !NROW(x)) {
@@ -638,7 +657,7 @@ add_arrows <- function(picture, object, comps) {
   picture
 }
 
-# Scores on two functions, or on one in their order.
+# The picture of scores on two functions, or on one by the order of the points.
 picture_scores <- function(title, scores, groups, labels, name, words) {
   words <- check_words(words, rownames(scores), nrow(scores))
   one <- ncol(scores) == 1L
@@ -666,7 +685,7 @@ screeplot.kme_pca <- function(x, npcs = NULL, ...) {
   draw_picture(picture_scree(x, npcs), list(...))
 }
 
-# npcs: NULL for ten, if there are so many.
+# The picture of the leading `npcs` variances, of ten for NULL.
 picture_scree <- function(object, npcs) {
   p <- length(object$values)
   shown <- leading_components(npcs %||% min(10L, p), p,
@@ -684,7 +703,7 @@ picture_scree <- function(object, npcs) {
   )
 }
 
-# What a component is, and its share.
+# A data frame of components with their values and shares.
 share_frame <- function(name, value, share) {
   frame <- data.frame(component = seq_along(value), value = value,
                       percent = share, cumulative = cumsum(share),
@@ -693,7 +712,7 @@ share_frame <- function(name, value, share) {
   frame
 }
 
-# What goes with scores alone.
+# An error for arguments that only a picture of scores takes.
 check_for_scores <- function(...) {
   given <- names(Filter(Negate(is.null), list(...)))
   if (length(given)) {
@@ -701,8 +720,8 @@ check_for_scores <- function(...) {
   }
 }
 
-# A matrix over points and components with a row for each of its values, as of
-# broom's tidy.prcomp().
+# A matrix over points and components as a data frame with a row for each value,
+# in the form of broom's tidy.prcomp().
 long_frame <- function(sample, x) {
   data.frame(
     row = rep(point_labels(sample), each = ncol(x)),
@@ -710,7 +729,8 @@ long_frame <- function(sample, x) {
   )
 }
 
-# k(z, z) of new points: computed, or `diagonal` where only values are known.
+# k(z, z) of new points: computed, or the argument `diagonal` where only kernel
+# values are known.
 new_diagonal <- function(sample, new, diagonal = NULL) {
   if (!is.null(new$z)) {
     check_no_diagonal(diagonal)
@@ -753,7 +773,7 @@ check_groups <- function(groups, n) {
   groups
 }
 
-# The words at n points, of TRUE their names or numbers.
+# The words at n points; for TRUE their names or numbers.
 check_words <- function(labels, names, n) {
   if (isTRUE(labels)) {
     labels <- names %||% seq_len(n)

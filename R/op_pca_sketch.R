@@ -1,8 +1,9 @@
-# Kernel PCA of a sketch, and what all operators of a sketch share. In feature
-# coordinates an operator is an r x r matrix, and its eigenfunction with the
-# coordinates u has the weights Wu on the landmarks.
+# Kernel PCA of a sketch, and functions for all operators of sketches. In
+# feature coordinates an operator is an r x r matrix, and its eigenfunction with
+# the coordinates u has the weights Wu on the landmarks.
 
-# C^c = C - mu m' - m mu' + mm', m the coordinates of the mean that centers.
+# The r x r matrix C^c = C - mu m' - m mu' + mm', where m has the coordinates of
+# the mean that centers. `what` asks for it.
 centered_moments <- function(centered, what) {
   center_moments(second_moments(centered$sample, what), centered)
 }
@@ -18,7 +19,7 @@ center_moments <- function(moments, x, y = x) {
 # The mean of (K^c_ii)^2 over the rows, K^c_ii = u - 2 phi'm + |m|^2 with u =
 # |phi|^2:
 #   mean u^2 - 4 m'(mean u phi) + 4 m'Cm + 2 |m|^2 tr C - 4 |m|^2 m'mu + |m|^4.
-# `wanted`: what to say to whom it takes.
+# `wanted` begins the error for a sketch without fourth moments.
 fourth_moment <- function(centered, wanted) {
   moments <- centered$sample$moments
   if (is.null(moments$square)) {
@@ -34,9 +35,9 @@ fourth_moment <- function(centered, wanted) {
   max(0, value)
 }
 
-# What rounding leaves in W_S'AW_T where the entries of A have a relative error
-# of some eps: the spectral norm of W_S'E W_T, |E|_F = eps |A|_F. `value` is
-# W_S'AW_T, and the columns of W = E diag(s)^(-1/2) have the squares 1/s.
+# A bound of the rounding in `value`, W_S'AW_T, where the entries of A have a
+# relative error of some eps: the spectral norm of W_S'E W_T with |E|_F = eps
+# |A|_F. The columns of W = E diag(s)^(-1/2) have the squares 1/s.
 sketch_rounding <- function(value, root_x, root_y = root_x) {
   s <- 1 / column_dots(root_x)
   t <- 1 / column_dots(root_y)
@@ -46,9 +47,10 @@ sketch_rounding <- function(value, root_x, root_y = root_x) {
 
 few_roundings <- 8
 
-# The operator of one variable, shrunk, with its spectrum as weights on the
-# landmarks: list(values, rank, vectors, trace, norm2, operator, shrinkage: NULL
-# for the empirical one). what, argument: who asks, and the name of `estimator`.
+# The shrunk operator of one variable: its spectrum, with weights on the
+# landmarks, its trace and squared norm, the matrix `operator`, and `shrinkage`,
+# NULL for the empirical operator. Errors name `what` asks for it, and the
+# `argument` of the estimator.
 sketch_covariance <- function(centered, estimator, what, argument) {
   operator <- centered_moments(centered, what)
   shrinkage <- sketch_shrinkage(centered, operator, estimator, argument)
@@ -97,5 +99,6 @@ sketch_shrinkage <- function(centered, operator, estimator, argument) {
 pca_components.sketch_sample <- function(sample, centered, ncomp, covariance) {
   fit <- sketch_covariance(centered, covariance, "components", "covariance")
   fit <- keep_components(fit, ncomp, "the covariance of the sketch")
-  c(fit, list(scores = NULL, total = fit$trace))
+  new_components(fit$values, fit$vectors, NULL, fit$trace, fit$rank,
+                 fit$shrinkage)
 }

@@ -1,16 +1,16 @@
 # Class probabilities from decision values, and how far they may be believed.
 
-# c(A, B) of Platt: 1/(1 + exp(A f + B)) is the probability that `second` is
-# TRUE where the decision value is f. The targets are not 0 and 1, and so A and
-# B are finite whatever f; A is at most 0. By Newton's method, f in units of its
-# spread.
+# A and B of Platt: 1/(1 + exp(A f + B)) is the probability that `second` is
+# TRUE where the decision value is f. The targets are not 0 and 1, so that A and
+# B are finite whatever f is; A is at most 0. Newton's method has f in units of
+# its spread.
 fit_sigmoid <- function(f, second) {
   counts <- c(sum(!second), sum(second))
   target <- ifelse(second, (counts[2L] + 1) / (counts[2L] + 2),
                    1 / (counts[1L] + 2))
   center <- mean(f)
   unit <- mean(abs(f - center))
-  # Where f does not vary but for rounding it says nothing.
+  # An f that varies by rounding only says nothing.
   if (!(unit > length(f) * .Machine$double.eps * max(abs(f)))) unit <- Inf
   z <- cbind((f - center) / unit, 1)
   odds <- \(at) drop(z %*% at)
@@ -25,8 +25,8 @@ fit_sigmoid <- function(f, second) {
   c(A = at[1L] / unit, B = at[2L] - at[1L] / unit * center)
 }
 
-# Of machines for pairs of classes, whose columns are those of combn(): c(A, B)
-# in the rows.
+# A and B for each machine for a pair of classes, in rows. The columns of
+# decision values are the pairs in the order of combn().
 fit_sigmoids <- function(decision, y) {
   pairs <- utils::combn(levels(y), 2L)
   sigmoids <- t(vapply(seq_len(ncol(pairs)), \(p) {
@@ -37,7 +37,7 @@ fit_sigmoids <- function(decision, y) {
   sigmoids
 }
 
-# The probability of each level, in columns.
+# The n x levels matrix of the probabilities of classes.
 class_probability <- function(decision, sigmoids, levels) {
   odds <- decision * rep(sigmoids[, 1L], each = nrow(decision)) +
     rep(sigmoids[, 2L], each = nrow(decision))
@@ -46,9 +46,10 @@ class_probability <- function(decision, sigmoids, levels) {
   probability
 }
 
-# p that minimizes the sum of (r_ji p_i - r_ij p_j)^2 over pairs, with the sum 1
-# (Wu, Lin and Weng 2004, the second method), r_ij that of i against j: from the
-# log odds of i against j > i, a row for each p.
+# The probabilities p of `count` classes, in a row for each row of log odds of i
+# against j > i. They minimize the sum of (r_ji p_i - r_ij p_j)^2 over pairs and
+# have the sum 1, where r_ij is the probability of i against j (Wu, Lin and Weng
+# 2004, the second method).
 couple_pairs <- function(odds, count) {
   if (count == 2L) {
     return(cbind(stats::plogis(odds[, 1L]), stats::plogis(-odds[, 1L])))
@@ -62,29 +63,7 @@ couple_pairs <- function(odds, count) {
     solve(rbind(cbind(q, 1), rep(1:0, c(count, 1L))),
           rep(0:1, c(count, 1L)))[seq_len(count)]
   }, numeric(count))
-  # None is negative but by rounding.
+  # Only rounding makes one negative.
   p <- pmax(t(p), 0)
   p / rowSums(p)
-}
-
-# --- Calibration -------------------------------------------------------------
-
-# A table of how often the class of the largest probability is the true one, in
-# ten bins of equal counts (ties stay in one bin), with the exact interval of
-# Clopper and Pearson. probability: n x classes, each row by a fit without its
-# point; truth: the class of each point, by name.
-calibration_table <- function(probability, truth) {
-  n <- nrow(probability)
-  best <- max.col(probability, "first")
-  claimed <- probability[cbind(seq_len(n), best)]
-  right <- best == match(truth, colnames(probability))
-  # Probabilities that differ by rounding only are ties.
-  bin <- ceiling(10 * rank(signif(claimed, 10L)) / n)
-  counts <- as.vector(table(bin))
-  hits <- as.vector(tapply(right, bin, sum))
-  data.frame(
-    claimed = as.vector(tapply(claimed, bin, mean)), hit = hits / counts,
-    lower = stats::qbeta(0.025, hits, counts - hits + 1),
-    upper = stats::qbeta(0.975, hits + 1, counts - hits), n = counts
-  )
 }
