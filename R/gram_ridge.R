@@ -39,10 +39,11 @@ ridge_solve <- function(r, lambda, right = r$right) {
   ridge_inverse(r, lambda) * right
 }
 
-# What a functional with the mean `target` needs of a regression g with the
-# penalty mu and of its representer alpha with the penalty lambda: coefficients
-# of g, of alpha, and of the weights of outcomes whose mean is the functional of
-# g and the mean of alpha times the residuals; the degrees of freedom of g.
+# The parts of a debiased functional, the functional of a regression g plus the
+# mean of its representer alpha times the residuals, with the penalties mu of g
+# and lambda of alpha; `target` is the mean of the functional of each axis.
+# Coefficients of g, of alpha and of the `effective` weights, with which it is a
+# mean of outcomes; and edf, the degrees of freedom of g.
 ridge_debiased <- function(r, target, lambda, mu) {
   by_lambda <- drop(ridge_inverse(r, lambda))
   by_mu <- drop(ridge_inverse(r, mu))
