@@ -131,8 +131,7 @@ iv_effect_arguments <- door_table(
 new_iv_effect <- function(fit, block, estimate, name, clusters, correct,
                           strength, asked) {
   label <- \(value) stats::setNames(value, name)
-  y <- if (asked$what == "g") fit$y else
-    (fit$w %||% 1) * fit$fitted.values[, "g"]
+  y <- function_outcome(fit, asked$what)
   new_fit(c("kme_effect_iv", "kme_effect"), with_residuals(list(
     coefficients = label(estimate$estimate),
     vcov = matrix(estimate$variance, 1L, dimnames = list(name, name)),

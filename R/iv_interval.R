@@ -1,41 +1,45 @@
-# Intervals of coefficients, and one of a straight line that holds whatever the
-# strength of the instruments is.
+# Intervals of coefficients, and one of the slope of a straight line that holds
+# for instruments of any strength.
 
 #' Intervals of instrumental-variable estimates
 #'
-#' Of the coefficients of a fit of [rkhs_iv()] (`coef()`, `vcov()`): the
-#' straight line nearest to g and the linear controls; or of an average
-#' derivative by [kme_effect()].
+#' Intervals of the coefficients of a fit of [rkhs_iv()] (the straight line
+#' nearest to g, and the linear controls), or of an average derivative by
+#' [kme_effect()].
 #'
-#' With `linear = Inf` coefficients and errors are those of a straight line
-#' alone, without the curve that a fit may have beside it. Otherwise they are
-#' those of the fit that `predict(interval = TRUE)` has intervals of, with less
-#' penalty than the curve that is shown: the slopes of endogenous columns in a
-#' least squares of its values of g on these and on functions of the exogenous
-#' columns (those that strength is given, see [rkhs_iv()]), then those of
-#' exogenous columns in what is left, and the coefficients of controls. Factors
-#' count by the indicators of all levels but the first, as in [stats::lm()].
-#' `"wald"` has 1.96 errors to either side (with clusters the quantile of t),
-#' which holds where the instruments are strong.
+#' With `linear = Inf` the coefficients and their errors are those of a straight
+#' line alone, without the curve that a fit may have beside it. Otherwise they
+#' belong to the fit around which `predict(interval = TRUE)` has its intervals,
+#' whose penalty is smaller than that of the curve that is shown. The slopes of
+#' endogenous columns are those of a least squares of its values of g on these
+#' columns and on functions of the exogenous columns (the functions that the
+#' strength of the instruments is given, see [rkhs_iv()]); the slopes of
+#' exogenous columns are those in what is left. Factors count by the indicators
+#' of all levels but the first, as in [stats::lm()]. `"wald"` has 1.96 standard
+#' errors to either side (with clusters the quantile of t), which holds where
+#' the instruments are strong.
 #'
-#' `"ar"`, of Anderson and Rubin, holds whatever their strength is, if g is a
-#' straight line in the one endogenous column x: all \eqn{\beta}{beta} for which
-#' residuals \eqn{r = y - x\beta}{r = y - x beta}, given exogenous columns and
-#' controls, are orthogonal to the features of the instruments: \eqn{r'Pr/\sum_i
-#' P_{ii} r_i^2}{r'Pr / sum_i P_ii r_i^2} is below the quantile of a gamma law
-#' with mean 1 and the variance of the ratio, \eqn{2 \sum w^2 / (\sum w)^2}{2
-#' sum w^2 / (sum w)^2}, w the eigenvalues of \eqn{\sum_i r_i^2 l_i l_i'}{sum_i
-#' r_i^2 l_i l_i'}, \eqn{P = LL'}{P = LL'} with rows \eqn{l_i}{l_i}. (With
-#' clusters of their sums.) It may be unbounded, where the instruments do not
-#' rule out any slope, or empty, where they rule out all, with a warning of
-#' class `kernmean_warning_interval`. Cost: one pass over the rows.
+#' `"ar"`, the interval of Anderson and Rubin, holds for instruments of any
+#' strength, if g is a straight line in the one endogenous column x. It consists
+#' of all \eqn{\beta}{beta} for which the residuals \eqn{r = y - x\beta}{r = y -
+#' x beta}, given exogenous columns and controls, are nearly orthogonal to the
+#' features of the instruments: \eqn{r'Pr/\sum_i P_{ii} r_i^2}{r'Pr / sum_i P_ii
+#' r_i^2} is below the quantile of a gamma law with mean 1 and the variance of
+#' the ratio, \eqn{2 \sum w^2 / (\sum w)^2}{2 sum w^2 / (sum w)^2}. Here w are
+#' the eigenvalues of \eqn{\sum_i r_i^2 l_i l_i'}{sum_i r_i^2 l_i l_i'}, and
+#' \eqn{l_i}{l_i} are the rows of L, \eqn{P = LL'}{P = LL'}; with clusters, the
+#' sums of \eqn{r_i l_i}{r_i l_i} over each cluster take their place. The
+#' interval is unbounded where the instruments do not rule out any slope, and
+#' empty where they rule out every slope; a warning of class
+#' `kernmean_warning_interval` says so. Cost: one pass over the rows.
 #'
 #' @param object A fit of [rkhs_iv()] by method "weak", or an effect of one.
-#' @param parm Names or numbers of coefficients; all without.
-#' @param level The level.
+#' @param parm Names or numbers of the coefficients; all by default.
+#' @param level The confidence level.
 #' @param ... Must be empty.
 #' @param method `"wald"` or `"ar"`.
-#' @return A matrix with the ends; of `"ar"` with one row.
+#' @return A matrix with the ends of the intervals, a row for each coefficient;
+#'   `"ar"` has one row.
 #' @references Anderson, T. W. and Rubin, H. (1949). Estimation of the
 #'   parameters of a single equation in a complete system of stochastic
 #'   equations. *Annals of Mathematical Statistics* 20, 46-63.
@@ -82,6 +86,7 @@ confint.rkhs_iv <- function(object, parm, level = 0.95, ...,
   if (effect) rownames(ends) <- object$functional
   structure(ends, dimnames = list(rownames(ends), level_names(level)))
 }
+
 #' @rdname confint.rkhs_iv
 #' @export
 confint.kme_effect_iv <- confint.rkhs_iv
@@ -109,10 +114,35 @@ weak_task <- function(fit) {
 }
 
 # Anderson and Rubin's interval of the slope beta of a straight line in the one
-# endogenous column: where r'Pr over its mean, r = y - beta x given exogenous
-# columns and controls, is not too large by the gamma law of its moments. Sums
-# over rows are polynomials of beta.
+# endogenous column, a matrix of one row: where r'Pr over its mean, r = y - beta
+# x given exogenous columns and controls, is not too large by the gamma law of
+# its moments.
 line_interval <- function(fit, level, clusters) {
+  task <- line_task(fit, clusters)
+  unit <- power_below(max(abs(task$y)))
+  angles <- ratio_angles(line_sums(task, unit),
+                         1 - ncol(task$design) / length(task$y), level)
+  counted <- counted_columns(task$blocks[[task$called[["a"]]]])
+  per <- drop(product(counted$moves, attr(task$straight, "slopes")))
+  column <- which.max(abs(per))
+  ends <- sort(unit * per[[column]] * angles$ends)
+  said <- if (angles$open) {
+    paste0("unbounded: the instruments do not rule out any slope", if (
+      length(ends)
+    ) paste(" but", paste(format_number(ends), collapse = " to ")))
+  } else if (!length(ends)) {
+    "empty: the instruments rule out any straight line"
+  }
+  if (length(said)) {
+    warn_kernmean("the Anderson-Rubin interval is ", said, kind = "interval")
+  }
+  matrix(if (angles$open) c(-Inf, Inf) else if (length(ends)) range(ends) else
+    c(NA, NA), 1L, dimnames = list(colnames(counted$values)[column], NULL))
+}
+
+# The task of a fit with one endogenous column, what exogenous columns say taken
+# out.
+line_task <- function(fit, clusters) {
   task <- weak_task(fit)
   if (!is.null(clusters)) task$clusters <- factor(clusters)
   columns <- exogenous_columns(task$blocks)
@@ -127,22 +157,31 @@ line_interval <- function(fit, level, clusters) {
     stop_input("'method' must be \"wald\" but for one endogenous column of ",
                "numbers, or of two levels, not ", ncol(task$straight))
   }
-  task <- if (is.null(columns)) with_moments(task) else partialled(task)
-  root <- action_root(task, task$whole, "d")
+  if (is.null(columns)) with_moments(task) else partialled(task)
+}
+
+# The sums over rows, or clusters, that r'Pr and its law are polynomials of beta
+# of: L'y and L'x, and the products of what each row adds to them.
+line_sums <- function(task, unit) {
   target <- task_targets(task, seq_along(task$y))
   out <- qr.coef(qr(target[, -1L, drop = FALSE]), target[, 1L])
-  unit <- power_below(max(abs(task$y)))
-  unit_of <- if (is.null(task$clusters)) identity else
+  added <- if (is.null(task$clusters)) identity else
     \(m) as.matrix(rowSums(m))
-  sums <- over_rows(task, root, seq_along(task$y), \(z, t, x, own, i) {
-    y <- unit_of(x * rep(drop(product(t, c(1, -out) / unit)), each = nrow(x)))
-    x <- unit_of(x * rep(z[, 1L], each = nrow(x)))
+  over_rows(task, action_root(task, task$whole, "d"), seq_along(task$y),
+            \(z, t, x, own, i) {
+    y <- added(x * rep(drop(product(t, c(1, -out) / unit)), each = nrow(x)))
+    x <- added(x * rep(z[, 1L], each = nrow(x)))
     both <- tcross(x, y)
     list(all = cbind(rowSums(y), rowSums(x)), yy = tcross(y),
          xy = both + t(both), xx = tcross(x))
   })
-  # The p-value along the circle of beta = best + far tan(angle).
-  free <- 1 - ncol(task$design) / length(task$y)
+}
+
+# Where the p-value is 1 - level along the circle of beta = best + far
+# tan(angle): the slopes there are `ends`, and `open` says that the interval has
+# the slopes at infinity. `free` is the share of degrees of freedom that is
+# left.
+ratio_angles <- function(sums, free, level) {
   best <- sum(sums$all[, 1L] * sums$all[, 2L]) / sum(sums$all[, 2L]^2)
   far <- sqrt(sum(diag(sums$yy)) / sum(diag(sums$xx)))
   above <- \(angle) {
@@ -160,21 +199,5 @@ line_interval <- function(fit, level, clusters) {
   ends <- vapply(turns, \(i) {
     stats::uniroot(above, angles[i + 0:1], tol = 1e-10)$root
   }, 0)
-  counted <- counted_columns(task$blocks[[task$called[["a"]]]])
-  per <- drop(product(counted$moves, attr(task$straight, "slopes")))
-  name <- which.max(abs(per))
-  ends <- sort(unit * per[[name]] * (best + far * tan(ends)))
-  open <- values[1L] > 0
-  said <- if (open) {
-    paste0("unbounded: the instruments do not rule out any slope", if (
-      length(ends)
-    ) paste(" but", paste(format_number(ends), collapse = " to ")))
-  } else if (!length(ends)) {
-    "empty: the instruments rule out any straight line"
-  }
-  if (length(said)) {
-    warn_kernmean("the Anderson-Rubin interval is ", said, kind = "interval")
-  }
-  matrix(if (open) c(-Inf, Inf) else if (length(ends)) range(ends) else
-    c(NA, NA), 1L, dimnames = list(colnames(counted$values)[name], NULL))
+  list(ends = best + far * tan(ends), open = values[1L] > 0)
 }

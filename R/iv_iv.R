@@ -1,4 +1,5 @@
-# The doors of instrumental-variable fits, and how they read what they get.
+# The doors of instrumental-variable fits, rkhs_iv() and rkhs_iv_nested(), and
+# how they read their arguments and formulas.
 
 #' Settings of instrumental-variable fits
 #'
@@ -379,7 +380,8 @@ a_lambda <- maybe(number(), "gcv")
 penalties <- maybe(numbers(0, open = TRUE))
 an_iv_control <- is_a("iv_control", "iv_control(...)")
 
-# The numbers of the authors' rules, or others in their place.
+# The kind of `preset`: the numbers of the authors' rules, or others in their
+# place.
 a_preset <- maybe(new_kind(paste(
   "\"nnpiv\", or a list of positive numbers among delta_scale, delta_exp,",
   "alpha_scale and gamma (which may be \"auto\")"
@@ -593,7 +595,8 @@ settled_control <- function(asked, nested, n) {
   control
 }
 
-# Rows outside the first moment need no outcome.
+# The outcome with 0 where it is missing in rows outside the first moment, which
+# need none.
 needed_outcome <- function(y, rows) {
   if (is.numeric(y) && length(y) == length(rows$d)) {
     y[!is.finite(y) & !rows$d] <- 0
@@ -601,7 +604,7 @@ needed_outcome <- function(y, rows) {
   y
 }
 
-# A factor of at least two clusters, NULL for none.
+# Clusters as a factor of at least two levels, NULL for none.
 read_clusters <- function(clusters, n) {
   if (is.null(clusters)) {
     return(NULL)
@@ -613,8 +616,8 @@ read_clusters <- function(clusters, n) {
   clusters
 }
 
-# Both penalties given are a classic fit, unless what else is asked for takes
-# method "weak".
+# The method of a request. Where both penalties are given it is "classic",
+# unless the request asks for what only the method "weak" has.
 iv_method <- function(asked, nested, mu, lambda) {
   control <- asked[["control"]]
   method <- if (nested) "classic" else asked$method
@@ -633,7 +636,7 @@ iv_method <- function(asked, nested, mu, lambda) {
   method
 }
 
-# Positive, with mean 1.
+# Weights of rows, which must be positive, divided by their mean.
 read_row_weights <- function(weights, n) {
   if (is.null(weights)) {
     return(rep(1, n))
@@ -648,8 +651,9 @@ read_row_weights <- function(weights, n) {
 
 # --- Reading -----------------------------------------------------------------
 
-# The blocks of a fit as variables, with the argument `kernel`. With a preset
-# numeric columns without a kernel have that of the authors, in their units.
+# The blocks of a fit as variables, with the kernels that the argument `kernel`
+# says. With a preset, numeric columns without a kernel have that of the
+# authors, in their own units.
 read_blocks <- function(data, kernel, scale, preset) {
   data <- Map(as_factors, data, names(data))
   brings <- vapply(data, has_own_kernel, NA)
@@ -675,19 +679,20 @@ read_blocks <- function(data, kernel, scale, preset) {
   blocks
 }
 
-# The kernel of each block, NULL for none, of one kernel or a list by name. One
-# is not for those that have their own, `brings`, a logical vector with names.
+# The kernel of each block by the argument `kernel`, one kernel or a list by
+# name; NULL where it says none. One kernel is not for blocks that bring their
+# own: `brings` is a logical vector with the names of the blocks.
 block_kernels <- function(kernel, brings) {
-  names <- names(brings)
-  kernels <- stats::setNames(vector("list", length(names)), names)
+  blocks <- names(brings)
+  kernels <- stats::setNames(vector("list", length(blocks)), blocks)
   if (!is_plain_list(kernel)) {
     if (!is.null(kernel)) kernels[!brings] <- list(take(kernel, a_kernel))
     return(kernels)
   }
-  if (is.null(names(kernel)) || !all(names(kernel) %in% names) ||
+  if (is.null(names(kernel)) || !all(names(kernel) %in% blocks) ||
         anyDuplicated(names(kernel))) {
     stop_input("'kernel' must be a kernel or a list of kernels named by ",
-               "block: ", quoted(names))
+               "block: ", quoted(blocks))
   }
   kernel <- Filter(Negate(is.null), kernel)
   kernels[names(kernel)] <- Map(take, kernel, list(a_kernel),
@@ -708,7 +713,7 @@ check_outcome <- function(y, n, name = "y", hint = na_hint) {
   stats::setNames(as.double(y), if (is.null(dim(y))) names(y) else rownames(y))
 }
 
-# The rows of each moment: list(d, c) of logical vectors.
+# The rows of the moments d and c, logical vectors, by the argument `subset`.
 moment_rows <- function(subset, n) {
   if (is.null(subset)) {
     return(list(d = rep(TRUE, n), c = rep(TRUE, n)))
@@ -754,27 +759,26 @@ rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...,
 rkhs_iv_nested.formula <- function(formula, data = NULL, w = NULL,
                                    subset = NULL, na.action, ...) {
   call <- match.call(expand.dots = FALSE)
-  # It says which moment a row is in, and leaves out none.
+  # `subset` says which moment a row is in, and leaves out no rows.
   names(call)[names(call) == "subset"] <- "moment"
   fit_moments(rkhs_iv_nested.default, call, formula, data, missing(na.action),
               parent.frame(), c(a = 0L, b = 0L, c = 2L, d = 1L), ...)
 }
 
-# The fit of a door to the variables of a formula. .of: its blocks, and for each
-# the number of that which a dot in it stands for, 0 where there must be none.
-fit_moments <- function(.door, .call, .formula, .data, .no_action, .home, .of,
+# The fit of a door to the variables of a formula; for `.dots` see iv_parts().
+fit_moments <- function(.door, .call, .formula, .data, .no_action, .home, .dots,
                         ..., .controls = NULL) {
-  check_formula(.formula, .data, ...names(), c(names(.of), "y"))
-  parts <- iv_parts(.formula, .data, .of, .controls)
+  check_formula(.formula, .data, ...names(), c(names(.dots), "y"))
+  parts <- iv_parts(.formula, .data, .dots, .controls)
   frame <- formula_frame(.call, parts$terms, .data, .no_action, .home)
   rows <- given_rows(frame)
   y <- plain_term(frame[[1L]])
-  # Of nested fits rows outside the first moment need none.
-  if (length(.of) == 2L) y <- check_outcome(y, nrow(frame), names(frame)[1L])
+  # Rows outside the first moment of a nested fit need none.
+  if (length(.dots) == 2L) y <- check_outcome(y, nrow(frame), names(frame)[1L])
   if (!is.null(rows)) names(y) <- rows
   controls <- parts$groups$controls
   fit <- do.call(.door, c(
-    lapply(parts$groups[names(.of)], \(g) {
+    lapply(parts$groups[names(.dots)], \(g) {
       bind_terms(frame[g], names(frame)[g], rows, named = TRUE)
     }),
     if (length(controls)) list(controls = frame[controls]),
@@ -792,91 +796,44 @@ fit_moments <- function(.door, .call, .formula, .data, .no_action, .home, .of,
   fit
 }
 
-# The coefficients of a factor by its name.
+# The fit with the coefficients of a factor called by its name.
 name_levels <- function(fit, name) {
   block <- fit$blocks[[1L]]
-  names <- names(fit$coefficients)
-  at <- match(paste0(block$name, block$levels), names, 0L)
-  if (!is.null(block$levels) && length(names)) {
-    names[at] <- paste0(name, block$levels)[at > 0L]
-    names(fit$coefficients) <- names
-    dimnames(fit$vcov) <- list(names, names)
+  labels <- names(fit$coefficients)
+  at <- match(paste0(block$name, block$levels), labels, 0L)
+  if (!is.null(block$levels) && length(labels)) {
+    labels[at] <- paste0(name, block$levels)[at > 0L]
+    names(fit$coefficients) <- labels
+    dimnames(fit$vcov) <- list(labels, labels)
   }
   fit
 }
 
-# list(terms of y ~ all variables, groups: the columns of its frame that are in
-# each block).
-iv_parts <- function(formula, data, of, controls = NULL) {
-  # What stands between the bars.
-  sides <- list()
-  right <- formula[[length(formula)]]
-  while (is.call(right) && identical(right[[1L]], quote(`|`))) {
-    sides <- c(right[[3L]], sides)
-    right <- right[[2L]]
-  }
-  sides <- c(right, sides)
-  # As ivreg() has it: exogenous | endogenous | instruments.
-  middle <- NULL
-  if (length(of) == 2L && length(sides) == 3L) {
-    middle <- sides[[2L]]
-    sides <- list(call("+", sides[[2L]], sides[[1L]]),
-                  call("+", sides[[3L]], sides[[1L]]))
-  }
-  shape <- if (length(of) == 2L) {
-    paste("'formula' must be y ~ regressors | instruments, with exogenous",
-          "regressors on both sides, as in y ~ x1 + x2 | x2 + z1")
-  } else {
-    "'formula' must be y ~ a | b | c | d, the blocks in this order"
-  }
-  if (length(formula) != 3L || length(sides) != length(of)) stop_input(shape)
-  names(sides) <- names(of)
-  if (!is.null(controls)) {
-    sides$controls <- controls[[2L]]
-    of <- c(of, controls = 0L)
-  }
-  layout_of <- \(...) {
+# The blocks of a formula: `terms` of y ~ all variables, and `groups`, for each
+# block the columns of their frame that are in it. `dots` has for each block the
+# number of that which a dot in it stands for, 0 where there must be none.
+iv_parts <- function(formula, data, dots, controls = NULL) {
+  terms_of <- \(...) {
     part <- stats::as.formula(as.call(list(quote(`~`), ...)))
     environment(part) <- environment(formula)
     formula_terms(part, data)
   }
-  labels <- list()
-  for (name in names(of)) {
-    side <- sides[[name]]
-    dotted <- "." %in% all.vars(side)
-    if (dotted && of[[name]] == 0L) {
-      stop_input("'formula' must name its regressors; '.' stands for them ",
-                 "after the bar")
-    }
-    # The regressors in place of the dot. (update.formula() reads its own text
-    # again, where y > 0 has lost its parentheses.)
-    if (dotted) {
-      side <- do.call(substitute, list(side, list(
-        . = call("(", sides[[of[[name]]]])
-      )))
-    }
-    layout <- layout_of(side)
-    if (attr(layout, "intercept") == 0L || any(attr(layout, "order") > 1L)) {
-      stop_input("'formula' must have no interactions and no - 1; kernels ",
-                 "make functions of all columns of a side")
-    }
-    labels[[name]] <- attr(layout, "term.labels")
-    if (!length(labels[[name]])) stop_input(shape)
-    if (dotted) {
-      check_dotted(sides[[name]], labels[c(of[[name]], length(labels))])
-    }
+  sides <- formula_sides(formula, names(dots))
+  if (!is.null(controls)) {
+    sides$controls <- controls[[2L]]
+    dots <- c(dots, controls = 0L)
   }
+  labels <- list()
+  for (name in names(dots)) {
+    labels[[name]] <- side_labels(sides, name, dots[[name]], labels, terms_of)
+    if (!length(labels[[name]])) stop_shape(length(sides))
+  }
+  middle <- attr(sides, "middle")
   if (!is.null(middle)) {
-    twice <- intersect(attr(layout_of(middle), "term.labels"), labels$z)
-    if (length(twice)) {
-      warn_kernmean("the middle part of 'formula' is of endogenous ",
-                    "regressors, as in y ~ exogenous | endogenous | ",
-                    "instruments: ", quoted(twice), " of it stands in another ",
-                    "part, too, and counts as exogenous", kind = "formula")
-    }
+    warn_middle(intersect(attr(terms_of(middle), "term.labels"), labels$z))
   }
   all <- unique(unlist(labels))
-  layout <- layout_of(formula[[2L]], sum_of(lapply(all, str2lang)))
+  layout <- terms_of(formula[[2L]], sum_of(lapply(all, str2lang)))
   known <- attr(layout, "term.labels")
   # terms() may drop the left side from the right one, or keep it.
   if (length(known) != length(all) || deparse1(formula[[2L]]) %in% all) {
@@ -893,16 +850,82 @@ iv_parts <- function(formula, data, of, controls = NULL) {
   list(terms = layout, groups = lapply(labels, match, c("", known)))
 }
 
-# What is taken away after the bar must be regressors, of a dot before it: a
-# misspelt name would leave a regressor among the instruments. labels: the terms
-# of both sides.
-check_dotted <- function(part, labels) {
+# The expressions between the bars, by block. Of three parts, exogenous |
+# endogenous | instruments as ivreg() has them, two sides are made, and the
+# attribute "middle" has the second part.
+formula_sides <- function(formula, blocks) {
+  sides <- list()
+  right <- formula[[length(formula)]]
+  while (is.call(right) && identical(right[[1L]], quote(`|`))) {
+    sides <- c(right[[3L]], sides)
+    right <- right[[2L]]
+  }
+  sides <- c(right, sides)
+  middle <- NULL
+  if (length(blocks) == 2L && length(sides) == 3L) {
+    middle <- sides[[2L]]
+    sides <- list(call("+", middle, sides[[1L]]),
+                  call("+", sides[[3L]], sides[[1L]]))
+  }
+  if (length(formula) != 3L || length(sides) != length(blocks)) {
+    stop_shape(length(blocks))
+  }
+  structure(sides, names = blocks, middle = middle)
+}
+
+stop_shape <- function(blocks) {
+  stop_input(if (blocks < 4L) {
+    paste("'formula' must be y ~ regressors | instruments, with exogenous",
+          "regressors on both sides, as in y ~ x1 + x2 | x2 + z1")
+  } else {
+    "'formula' must be y ~ a | b | c | d, the blocks in this order"
+  })
+}
+
+# The terms of a side. A dot in it stands for the side of the number `dot`,
+# whose terms are among `labels`. (update.formula() reads its own text again,
+# where y > 0 has lost its parentheses.)
+side_labels <- function(sides, name, dot, labels, terms_of) {
+  side <- sides[[name]]
+  dotted <- "." %in% all.vars(side)
+  if (dotted && dot == 0L) {
+    stop_input("'formula' must name its regressors; '.' stands for them ",
+               "after the bar")
+  }
+  if (dotted) {
+    side <- do.call(substitute, list(side, list(. = call("(", sides[[dot]]))))
+  }
+  layout <- terms_of(side)
+  if (attr(layout, "intercept") == 0L || any(attr(layout, "order") > 1L)) {
+    stop_input("'formula' must have no interactions and no - 1; kernels ",
+               "make functions of all columns of a side")
+  }
+  own <- attr(layout, "term.labels")
+  if (dotted && length(own)) {
+    check_dotted(sides[[name]], labels[[dot]], own)
+  }
+  own
+}
+
+warn_middle <- function(twice) {
+  if (length(twice)) {
+    warn_kernmean("the middle part of 'formula' is of endogenous ",
+                  "regressors, as in y ~ exogenous | endogenous | ",
+                  "instruments: ", quoted(twice), " of it stands in another ",
+                  "part, too, and counts as exogenous", kind = "formula")
+  }
+}
+
+# Stops unless the dot of a side stands by itself and only regressors are taken
+# away after it: a misspelt name would leave a regressor among the instruments.
+# `own` are the terms of the side.
+check_dotted <- function(part, regressors, own) {
   layout <- stats::terms(stats::as.formula(call("~", part)),
                          allowDotAsName = TRUE)
   variables <- as.list(attr(layout, "variables"))[-1L]
   removed <- setdiff(vapply(variables, deparse1, "", backtick = TRUE),
                      attr(layout, "term.labels"))
-  wrong <- c(setdiff(removed, labels[[1L]]), intersect(removed, labels[[2L]]))
+  wrong <- c(setdiff(removed, regressors), intersect(removed, own))
   within <- Filter(\(v) is.call(v) && "." %in% all.vars(v), variables)
   if (length(wrong) || length(within)) {
     stop_input("'formula' must have its dot by itself after the bar, and take ",

@@ -1,4 +1,5 @@
-# What a fit of rkhs_iv() or rkhs_iv_nested() can do.
+# The methods of fits of rkhs_iv() and rkhs_iv_nested(): values, scores,
+# updates, words and pictures.
 
 #' Values of the functions of an instrumental-variable fit
 #'
@@ -54,26 +55,35 @@ predict.rkhs_iv <- function(object, newdata, ..., interval = FALSE,
   if (is_nested_fit(object)) {
     return(nested_values(object, newdata))
   }
-  controls <- NULL
-  names <- NULL
-  if (!is.null(object$terms)) {
-    if (!is.data.frame(newdata)) {
-      stop_input("'newdata' must be a data frame for a fit by formula, not ",
-                 describe(newdata))
-    }
-    if (.row_names_info(newdata) > 0L) names <- row.names(newdata)
-    controls <- control_data(object, newdata)
-    newdata <- read_term(object$terms, newdata, 1L, named = TRUE)
-  }
-  new <- block_newdata(object$blocks$x, newdata, "x")
+  data <- regressor_data(object, newdata)
+  new <- block_newdata(object$blocks$x, data$x, "x")
   values <- point_values(object, "g", new)
-  design <- new_design(object, controls, length(values))
-  if (length(object$controls)) {
-    values <- values + drop(product(take_columns(design, -1L),
-                                    as.matrix(object$controls)))
-  }
-  if (!is.null(names)) names(values) <- names
+  design <- new_design(object, data$controls, length(values))
+  values <- values + control_values(object, design)
+  if (!is.null(data$rows)) names(values) <- data$rows
   if (interval) iv_interval(object, level, values, new, design) else values
+}
+
+# The regressors x and the controls in new data, and the names of its rows.
+regressor_data <- function(object, newdata) {
+  if (is.null(object$terms)) {
+    return(list(x = newdata))
+  }
+  if (!is.data.frame(newdata)) {
+    stop_input("'newdata' must be a data frame for a fit by formula, not ",
+               describe(newdata))
+  }
+  list(x = read_term(object$terms, newdata, 1L, named = TRUE),
+       controls = control_data(object, newdata),
+       rows = if (.row_names_info(newdata) > 0L) row.names(newdata))
+}
+
+# What the controls add to g in rows of the design, 0 where there are none.
+control_values <- function(object, design) {
+  if (!length(object$controls)) {
+    return(0)
+  }
+  drop(product(take_columns(design, -1L), as.matrix(object$controls)))
 }
 
 # The controls in new data, NULL where it has none of them.
@@ -93,8 +103,9 @@ control_data <- function(object, newdata) {
   NULL
 }
 
-# Pointwise: matrix(fit, lwr, upr), around the values of the fit that the errors
-# are of.
+# The values at new points and the ends of their pointwise intervals, a matrix
+# of the columns fit, lwr and upr. The intervals lie around the fit with less
+# penalty that the errors belong to.
 iv_interval <- function(object, level, values, new, design) {
   error <- object$error
   warn_intervals(object$strength)
@@ -138,13 +149,13 @@ nested_values <- function(object, newdata) {
   do.call(cbind, stats::setNames(values, functions))
 }
 
-# The block that a function is of.
+# The name of the block that a function takes.
 function_block <- function(object, f) {
   names(object$blocks)[match(f, names(object$functions))]
 }
 
-# New data of a block, which must not have levels of factors that it knows
-# nothing of.
+# New data of a block, whose factors must have no other levels than those of the
+# fit.
 block_newdata <- function(block, newdata, name) {
   factor <- is_factor_variable(block)
   if (factor && is.data.frame(newdata) && ncol(newdata) == 1L) {
@@ -157,12 +168,13 @@ block_newdata <- function(block, newdata, name) {
   new
 }
 
-# The values of a function at new data of its block.
+# The values of the function f at new data of its block.
 iv_values <- function(object, f, newdata) {
   name <- function_block(object, f)
   point_values(object, f, block_newdata(object$blocks[[name]], newdata, name))
 }
 
+# The values of the function f at new points of its block.
 point_values <- function(object, f, new) {
   block <- object$blocks[[function_block(object, f)]]
   part <- object$functions[[f]]
@@ -171,6 +183,12 @@ point_values <- function(object, f, new) {
     values <- values + drop(product(given_features(part$free, block, new$z),
                                     as.matrix(part$free$weights)))
   }
+  warn_far(part, block, new)
+  stats::setNames(values + object$intercept, new$names)
+}
+
+# Warns of new points at which all kernel values are nearly 0.
+warn_far <- function(part, block, new) {
   if (any(part$weights != 0) && knows_points(block$sample) &&
         kernel_has(block$sample$kernel, "unit diagonal")) {
     far <- sum(fold_apply(block$sample$kernel, new$z,
@@ -178,14 +196,13 @@ point_values <- function(object, f, new) {
                           matrix(1, length(part$centers))) < 0.01)
     if (far > 0L) {
       warn_kernmean(
-        "for ", far, " of ", length(values), " new points all kernel values ",
+        "for ", far, " of ", new$m, " new points all kernel values ",
         "are nearly 0: they are far from the sample, which says nothing of ",
         "them, and values return to the ",
         if (any(part$slopes != 0)) "straight line of the fit" else "intercept"
       )
     }
   }
-  stats::setNames(values + object$intercept, new$names)
 }
 
 #' Fitted values of an instrumental-variable fit
@@ -271,14 +288,11 @@ score <- function(object, newdata, ...) {
   values <- if (nested) predict(object, data[c("a", "b")]) else
     cbind(g = iv_values(object, "g", data$x))
   n <- nrow(values)
-  # As in the fit, what is not to be explained is taken out.
+  # A constant and the controls are taken out, as in the fit.
   design <- if (identical(object$method, "weak")) {
     new_design(object, data$controls, n)
   }
-  if (length(object$controls)) {
-    values <- values + product(take_columns(design, -1L),
-                               as.matrix(object$controls))
-  }
+  values <- values + control_values(object, design)
   rows <- moment_rows(data$subset, n)
   y <- check_outcome(needed_outcome(data$y, rows), n, "newdata$y", NULL)
   w <- if (is.null(object$w)) 1 else
@@ -288,8 +302,7 @@ score <- function(object, newdata, ...) {
   task <- fitted_task(object)
   parts <- vapply(names(task$rows), \(of) {
     name <- task$called[[of]]
-    block <- object$blocks[[name]]
-    new <- block_newdata(block, data[[name]], name)
+    new <- block_newdata(object$blocks[[name]], data[[name]], name)
     if (is.null(new$z)) {
       stop_input("'object' must be a fit on points for a score, not on a ",
                  "matrix of kernel values")
@@ -298,20 +311,26 @@ score <- function(object, newdata, ...) {
       stop_input("'newdata' must have as many rows in '", name, "' as in the ",
                  "others, ", n, ", not ", new$m)
     }
-    at <- rows[[of]]
-    t <- sum(at)
-    check_memory(t, t, "score fewer rows", copies = 2)
-    z <- take_rows(new$z, at)
-    gram <- fold_store(block$sample$kernel, z, z)
-    if (!is.null(design)) {
-      out <- qr(design)
-      gram <- qr.resid(out, t(qr.resid(out, gram)))
-    }
-    gram <- (gram + t(gram)) / 2
-    r <- as.matrix(residuals[[of]][at])
-    n / t * sum(product(gram, r) * solve_action(task, gram, t, of, r))
+    here <- rows[[of]]
+    n / sum(here) * explained_square(
+      task, of, take_rows(new$z, here), design,
+      as.matrix(residuals[[of]][here])
+    )
   }, 0)
   max(0, penalty_rule(task, n)$score * sum(parts) / n^2)
+}
+
+# r'Pr of the residuals r of some rows, whose instruments have the points z.
+explained_square <- function(task, of, z, design, r) {
+  t <- nrow(z)
+  check_memory(t, t, "score fewer rows", copies = 2)
+  gram <- fold_store(task$blocks[[task$called[[of]]]]$sample$kernel, z, z)
+  if (!is.null(design)) {
+    out <- qr(design)
+    gram <- qr.resid(out, t(qr.resid(out, gram)))
+  }
+  gram <- (gram + t(gram)) / 2
+  sum(product(gram, r) * solve_action(task, gram, t, of, r))
 }
 
 # The rows of each moment.
@@ -332,7 +351,7 @@ fitted_task <- function(fit) {
 
 an_iv_fit <- is_a("rkhs_iv", "a fit of rkhs_iv() or rkhs_iv_nested()")
 
-# The parts of new data by name.
+# New data for a score: its blocks, y and what else the fit has, by name.
 score_data <- function(object, newdata) {
   if (!is.null(object$terms) && is.data.frame(newdata)) {
     return(moment_data(object$terms, newdata, "newdata"))
@@ -348,37 +367,13 @@ score_data <- function(object, newdata) {
 }
 
 fit_request.rkhs_iv <- function(x, changes) {
-  names <- names(x$blocks)
+  blocks <- names(x$blocks)
   if ("data" %in% names(changes) && !is.null(x$terms)) {
-    data <- changes$data
-    if (!is.list(data) || any(c(names, "y") %in% names(changes))) {
-      stop_input("'data' must be a data frame with all columns of the ",
-                 "formula, without ", quoted(c(names, "y"), 5L))
-    }
-    changes$data <- NULL
-    read <- moment_data(x$terms, data, "data")
-    names(read$y) <- row.names(data)
-    changes <- c(changes, read[setdiff(names(read), names(changes))])
+    changes <- formula_changes(x, changes)
   }
-  # What iv_control() sets may be changed by itself. The same points have the
-  # same landmarks, and what was centered stays so.
-  moved <- any(names %in% names(changes))
   settings <- intersect(names(changes), names(formals(iv_control)))
-  control <- changes[["control"]]
-  if (is.null(control)) {
-    control <- x$arguments[["control"]]
-    control <- control %||% iv_control()
-    if (!is.null(x$landmarks)) {
-      control$landmarks <- if (moved) length(x$landmarks) else x$landmarks
-    }
-    if (x$centered && any(c("mu", "mu_g") %in% names(changes)) &&
-          !any(c("preset", "w") %in% names(changes))) {
-      control$intercept <- TRUE
-    }
-  }
-  control[settings] <- changes[settings]
+  changes[["control"]] <- changed_control(x, changes, settings)
   changes[settings] <- NULL
-  changes[["control"]] <- do.call(iv_control, control)
   kernels <- block_kernels(changes$kernel,
                            !vapply(x$blocks, takes_kernel, NA))
   anew <- lengths(kernels) > 0L
@@ -388,9 +383,9 @@ fit_request.rkhs_iv <- function(x, changes) {
                           lapply(x$blocks, `[[`, "sample"))
   }
   asked <- x$arguments
-  asked[names] <- Map(variable_input, x$blocks, anew)
+  asked[blocks] <- Map(variable_input, x$blocks, anew)
   asked$y <- x$y
-  # What a fit was of stays, classic before there was another.
+  # The method of a fit stays, unless another penalty or a preset decides.
   if (!is_nested_fit(x) && !any(c("penalty", "preset") %in% names(changes))) {
     asked$method <- if (is.null(x$method)) "classic" else
       if (x$method == "weak") "weak" else asked$method
@@ -398,7 +393,43 @@ fit_request.rkhs_iv <- function(x, changes) {
   change_request(asked, changes)
 }
 
-# All that a formula says in other data: its blocks, y, and what stood beside.
+# The changes with what the formula of a fit says in their `data`.
+formula_changes <- function(x, changes) {
+  data <- changes$data
+  known <- c(names(x$blocks), "y")
+  if (!is.list(data) || any(known %in% names(changes))) {
+    stop_input("'data' must be a data frame with all columns of the ",
+               "formula, without ", quoted(known, 5L))
+  }
+  changes$data <- NULL
+  read <- moment_data(x$terms, data, "data")
+  names(read$y) <- row.names(data)
+  c(changes, read[setdiff(names(read), names(changes))])
+}
+
+# The settings of iv_control() after changes, which may name them one by one,
+# `settings`. Unless points change the landmarks stay, and a fit that was
+# centered stays so.
+changed_control <- function(x, changes, settings) {
+  control <- changes[["control"]]
+  if (is.null(control)) {
+    control <- x$arguments[["control"]]
+    control <- control %||% iv_control()
+    if (!is.null(x$landmarks)) {
+      moved <- any(names(x$blocks) %in% names(changes))
+      control$landmarks <- if (moved) length(x$landmarks) else x$landmarks
+    }
+    if (x$centered && any(c("mu", "mu_g") %in% names(changes)) &&
+          !any(c("preset", "w") %in% names(changes))) {
+      control$intercept <- TRUE
+    }
+  }
+  control[settings] <- changes[settings]
+  do.call(iv_control, control)
+}
+
+# What a formula says in other data: the blocks, y, and the arguments that are
+# found in the data, such as weights.
 moment_data <- function(layout, data, label) {
   extra <- lapply(attr(layout, "extra"), eval, data, environment(layout))
   left <- attr(layout, "predvars")[[2L]]
@@ -415,7 +446,7 @@ moment_blocks <- function(layout, data, label, names) {
          simplify = FALSE)
 }
 
-# Of the terms alone it would be the sum of both sides of the bar.
+# A method, as the formula of the terms is the sum of all sides of the bar.
 #' @importFrom stats formula
 #' @export
 formula.rkhs_iv <- function(x, ...) {
@@ -439,54 +470,29 @@ fit_lines.rkhs_iv <- function(x, digits) {
   nested <- is_nested_fit(x)
   weak <- !is.null(x$strength)
   number <- \(value) format_number(unname(value), digits)
-  several <- \(values) {
-    paste(names(values), "=", number(values), collapse = ", ")
-  }
-  names <- iv_names(x)
-  of <- lapply(names, paste, collapse = ", ")
+  labels <- iv_names(x)
   blocks <- Map(\(block, name) {
     label <- paste0(name, " (", describe_variable(block), ", rank ",
                     x$rank[[name]], ")")
     if (is_factor_variable(block)) label else variable_lines(block, label)
   }, x$blocks, names(x$blocks))
-  cv <- x$cv
   preset <- x$arguments$preset
   c(
     paste0(if (nested) "Nested kernel" else "Kernel",
            " instrumental variables, ",
            c(norm = "RKHS-norm", l2 = "empirical-L2")[[x$penalty]], " penalty"),
-    strwrap(paste0(
-      "E[", c(of$y, if (nested) paste0("h(", of$b, ")")), " - ",
-      c("", if (!is.null(x$w)) "w "), "g(", of[[2L]], ") | ",
-      if (nested) c(of$d, of$c) else of$z, "] = 0"
-    ), 80L, exdent = 2L),
-    paste0(
-      count_of(x$n, "row"), if (!all(unlist(x$rows))) {
-        paste0(", ", sum(x$rows$d), " of the first moment and ", sum(x$rows$c),
-               " of the second")
-      }, switch(
-        iv_approximation(x),
-        landmarks = paste0(", ", count_of(length(x$landmarks), "landmark")),
-        features = paste0(", ", x$arguments[["control"]]$features,
-                          " random Fourier features")
-      )
-    ),
+    strwrap(moment_lines(x, lapply(labels, paste, collapse = ", ")), 80L,
+            exdent = 2L),
+    row_line(x),
     unlist(blocks, use.names = FALSE),
-    strwrap(paste0(several(x$lambda), "; ", several(x$mu), if (!is.null(cv)) {
-      paste0(" (", folds_of(cv), "-fold cross-validation, ",
-             if (attr(cv, "deals") > 1L) paste0(attr(cv, "deals"), " deals, "),
-             c(paired = "largest within one standard error of a difference",
-               "1se" = "largest within one standard error",
-               min = "minimum")[[x$rule]],
-             if (cv$chosen[which.max(cv$mu)]) ", the largest value tried", ")")
-    }), 80L, exdent = 2L),
+    strwrap(penalty_line(x, number), 80L, exdent = 2L),
     if (!is.null(preset)) {
       paste0("delta = ", number(preset_delta(preset, x$n)), ", alpha = ",
              number(x$alpha_scale), " delta^4")
     },
-    if (weak) weak_lines(x, number, setdiff(names$x, names$z)),
+    if (weak) weak_lines(x, number, setdiff(labels$x, labels$z)),
     if (length(x$coefficients) < 2L) paste("intercept", number(x$intercept)),
-    if (!nested && all(names$x %in% names$z)) {
+    if (!nested && all(labels$x %in% labels$z)) {
       "every regressor is an instrument: endogeneity is not accounted for"
     },
     paste0("r'Pr/n = ", paste(number(x$criterion), collapse = " and ")),
@@ -498,7 +504,48 @@ fit_lines.rkhs_iv <- function(x, digits) {
   )
 }
 
-# What method "weak" says of instruments, controls and rows.
+# The moment conditions, by the labels of the blocks.
+moment_lines <- function(x, labels) {
+  nested <- is_nested_fit(x)
+  paste0(
+    "E[", c(labels$y, if (nested) paste0("h(", labels$b, ")")), " - ",
+    c("", if (!is.null(x$w)) "w "), "g(", labels[[2L]], ") | ",
+    if (nested) c(labels$d, labels$c) else labels$z, "] = 0"
+  )
+}
+
+row_line <- function(x) {
+  paste0(
+    count_of(x$n, "row"), if (!all(unlist(x$rows))) {
+      paste0(", ", sum(x$rows$d), " of the first moment and ", sum(x$rows$c),
+             " of the second")
+    }, switch(
+      iv_approximation(x),
+      landmarks = paste0(", ", count_of(length(x$landmarks), "landmark")),
+      features = paste0(", ", x$arguments[["control"]]$features,
+                        " random Fourier features")
+    )
+  )
+}
+
+# The penalties, and how mu was chosen.
+penalty_line <- function(x, number) {
+  cv <- x$cv
+  several <- \(values) {
+    paste(names(values), "=", number(values), collapse = ", ")
+  }
+  paste0(several(x$lambda), "; ", several(x$mu), if (!is.null(cv)) {
+    paste0(" (", folds_of(cv), "-fold cross-validation, ",
+           if (attr(cv, "deals") > 1L) paste0(attr(cv, "deals"), " deals, "),
+           c(paired = "largest within one standard error of a difference",
+             "1se" = "largest within one standard error",
+             min = "minimum")[[x$rule]],
+           if (cv$chosen[which.max(cv$mu)]) ", the largest value tried", ")")
+  })
+}
+
+# The lines that only fits of method "weak" have: controls, rows, the strength
+# of the instruments and what was made of it.
 weak_lines <- function(x, number, endogenous) {
   strength <- x$strength
   overid <- x$error$overid
@@ -521,8 +568,9 @@ weak_lines <- function(x, number, endogenous) {
     if (identical(attr(strength, "line"), "instruments") && length(attr(
       strength, "columns"
     )) <= strength$span) {
-      paste0("the instruments tell about ", count_of(strength$span, "number"),
-             ": a straight line; a curve would be the penalty's")
+      paste0("the instruments identify about ",
+             count_of(strength$span, "number"),
+             ": a straight line; a curve would come from the penalty")
     },
     paste0(
       "for weak instruments: bias correction ", number(x$correct),
@@ -530,21 +578,22 @@ weak_lines <- function(x, number, endogenous) {
         number(x$linear), ", ", number(100 * x$keep), "% of g kept"
     ),
     if (!anyNA(overid)) {
-      paste0("residuals: r'Pr ", number(overid[["statistic"]]), " times its ",
-             "mean under valid instruments, p = ", number(overid[["p.value"]]))
+      paste0("test of overidentification: r'Pr is ",
+             number(overid[["statistic"]]), " times its mean under valid ",
+             "instruments, p = ", number(overid[["p.value"]]))
     }
   ), 80L, exdent = 2L)
 }
 
 is_nested_fit <- \(x) inherits(x, "rkhs_iv_nested")
 
-# What a formula calls the outcome and the terms of each block.
+# The names that a formula has for the outcome and the terms of each block.
 iv_names <- function(x) {
   if (is.null(x$terms)) {
     return(as.list(stats::setNames(nm = c("y", names(x$blocks)))))
   }
-  names <- vapply(as.list(attr(x$terms, "variables"))[-1L], deparse1, "")
-  c(list(y = names[1L]), lapply(attr(x$terms, "groups"), \(g) names[g]))
+  labels <- vapply(as.list(attr(x$terms, "variables"))[-1L], deparse1, "")
+  c(list(y = labels[1L]), lapply(attr(x$terms, "groups"), \(g) labels[g]))
 }
 
 iv_approximation <- function(x) {
@@ -563,7 +612,7 @@ moment_names <- function(x) {
 # The number of folds of each deal.
 folds_of <- \(cv) nrow(attr(cv, "folds")) %/% attr(cv, "deals")
 
-# A row for each coefficient; of fits without errors for each moment.
+# A row for each coefficient, or, in fits without errors, for each moment.
 fit_rows.rkhs_iv <- function(x, ...) {
   if (!is.null(x$vcov)) {
     return(coefficient_rows(x, ...))
@@ -572,7 +621,7 @@ fit_rows.rkhs_iv <- function(x, ...) {
   moment_table(x)
 }
 
-# A row for each moment, over its rows.
+# A data frame with a row for each moment.
 moment_table <- function(x) {
   residuals <- as.matrix(x$residuals)
   rows <- moments_of(x)
@@ -583,7 +632,7 @@ moment_table <- function(x) {
   data.frame(
     moment = moment_names(x), nobs = vapply(rows, sum, 0), mean = each(mean),
     rms = rms, criterion = unname(x$criterion), share = share,
-    # Of the first moment first.
+    # `lambda` has the second moment first.
     lambda = rev(unname(x$lambda)), mu = unname(x$mu), row.names = NULL
   )
 }
@@ -596,14 +645,13 @@ fit_summary.rkhs_iv <- function(x) {
   cv <- x$cv
   strength <- x$strength
   if (!is.null(strength)) {
-    names(strength) <- c("F of the features", "F of the linear part",
-                         "directions", "numbers told", "R^2", "p",
-                         "p of the linear part")
+    names(strength) <- c("F, features", "F, linear part", "directions",
+                         "identified", "R^2", "p, features", "p, linear part")
     strength <- structure(strength, title = "First stage")
   }
   if (!is.null(cv)) {
     shown <- union(which.min(cv$score), which(cv$chosen) + (-2:2))
-    # With the error that the rule goes by.
+    # The error is the one that the rule goes by.
     cv <- structure(cv[sort(intersect(shown, seq_len(nrow(cv)))), c(
       "mu", "score", if (x$rule == "paired") "se_above" else "se", "chosen"
     )], title = paste0("Held-out criterion, ", nrow(cv), " penalties"))
@@ -646,8 +694,8 @@ fit_values.rkhs_iv <- function(x, newdata = NULL) {
     cbind(fitted, prefixed(residuals, ".resid_"))
 }
 
-# The outcome and the columns of all blocks that have points; what two of them
-# share is there once.
+# The outcome and the columns of all blocks that have points; columns that two
+# blocks share are there once.
 fit_columns.rkhs_iv <- function(x, newdata, added) {
   known <- names(Filter(\(block) knows_points(block$sample), x$blocks))
   frames <- if (is.null(newdata)) {
@@ -753,8 +801,7 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
 # A function along one column.
 picture_function <- function(object, f, column, n) {
   name <- function_block(object, f)
-  block <- object$blocks[[name]]
-  if (!knows_points(block$sample)) {
+  if (!knows_points(object$blocks[[name]]$sample)) {
     stop_input("'type' must not be \"fit\" for ", f, ", as '", name, "' is a ",
                "gram without points, which has no columns to draw along")
   }
@@ -764,69 +811,27 @@ picture_function <- function(object, f, column, n) {
   } else {
     check_pick(column, names(data), "column")
   }
-  label <- names(data)[j]
+  rows <- moments_of(object)[[if (f == "g") "d" else "c"]]
   x <- data[[j]]
   levels <- if (!is.numeric(x)) levels(droplevels(as_factor(x)))
   along <- if (is.null(levels)) seq(min(x), max(x), length.out = n) else
     factor(levels, levels)
-  # The others at their medians and most frequent levels.
-  middle <- lapply(data, \(x) {
-    if (is.numeric(x)) stats::median(x) else
-      factor(names(which.max(table(as_factor(x)))))
-  })
-  frame <- data.frame(replace(middle, j, list(along)), check.names = FALSE)
-  new <- block_newdata(block, frame, name)
-  value <- suppressWarnings(point_values(object, f, new))
-  frame$.fitted <- unname(value)
-  band <- !is.null(object$error)
-  if (band) {
-    ends <- suppressWarnings(iv_interval(
-      object, 0.95, value, new, new_design(object, NULL, length(value))
-    ))
-    frame[c(".lower", ".upper")] <- list(ends[, "lwr"], ends[, "upr"])
-  }
-  # The rows of the moment of the function.
-  rows <- moments_of(object)[[if (f == "g") "d" else "c"]]
-  w <- object$w
-  y <- if (f == "g") object$y else
-    (w %||% 1) * object$fitted.values[, "g"]
+  middle <- lapply(data, middle_value)
+  frame <- slice_values(object, f, data.frame(replace(middle, j, list(along)),
+                                              check.names = FALSE))
+  label <- names(data)[j]
   ylab <- if (f == "g") iv_names(object)$y else
-    paste0(if (!is.null(w)) "w ", "g(a)")
-  x <- x[rows]
-  at <- along
+    paste0(if (!is.null(object$w)) "w ", "g(a)")
+  y <- unname(function_outcome(object, f))
+  layers_of <- if (is.null(levels)) curve_layers else level_layers
+  drawn <- layers_of(frame, along, x[rows], y[rows])
   color <- level_palette[1L]
-  shade <- tint(color)
-  if (is.null(levels)) {
-    curve <- new_layer("line", x = at, y = frame$.fitted, col = color, lwd = 2,
-                       main = TRUE)
-  } else {
-    # Bars at the levels over their points, which are side by side, by another
-    # irrational than that by which points_layer() takes a share.
-    level <- match(as.character(x), levels)
-    rank <- stats::ave(level, level, FUN = seq_along)
-    x <- level + 0.6 * ((sqrt(2) * rank) %% 1 - 0.5)
-    at <- seq_along(levels)
-    shade <- "grey30"
-    curve <- lying_layer(frame$.fitted, at - 0.4, at + 0.4, col = color,
-                         lwd = 2, main = TRUE)
-  }
-  points <- points_layer(cbind(x, unname(y)[rows]), color = "grey65")
   new_picture(
-    paste("Instrumental-variable estimate of", f), label, ylab,
-    list(
-      if (band && is.null(levels)) {
-        new_layer("ribbon", x = at, y0 = frame$.lower, y1 = frame$.upper,
-                  col = shade)
-      },
-      points,
-      if (band && !is.null(levels)) span_layer(at, frame$.lower, frame$.upper),
-      curve
-    ),
+    paste("Instrumental-variable estimate of", f), label, ylab, drawn$layers,
     frame,
-    key = if (band) rbind(
+    key = if (!is.null(frame$.lower)) rbind(
       key_entries(f, color, "line", lwd = 2),
-      key_entries("95% intervals", shade, if (is.null(levels)) "box" else
-        "line")
+      key_entries("95% intervals", drawn$shade, drawn$key)
     ),
     note = if (length(middle) > 1L) list(
       text = paste0("at ", shorten(paste(
@@ -836,9 +841,67 @@ picture_function <- function(object, f, column, n) {
       ), 3L)), color = "grey30"
     ),
     xlim = if (!is.null(levels)) c(0.5, length(levels) + 0.5),
-    ticks = if (!is.null(levels)) list(at = at, labels = levels),
+    ticks = if (!is.null(levels)) list(at = seq_along(levels), labels = levels),
     panel = paste0(f, ": ", ylab, " against ", label)
   )
+}
+
+# The median of a column, or its most frequent level.
+middle_value <- function(x) {
+  if (is.numeric(x)) stats::median(x) else
+    factor(names(which.max(table(as_factor(x)))))
+}
+
+# What a function is compared with at the rows of its moment: y, or w g.
+function_outcome <- function(object, f) {
+  if (f == "g") object$y else (object$w %||% 1) * object$fitted.values[, "g"]
+}
+
+# A data frame of points of a function with its values there and the ends of
+# their intervals, if there are such.
+slice_values <- function(object, f, frame) {
+  name <- function_block(object, f)
+  new <- block_newdata(object$blocks[[name]], frame, name)
+  value <- suppressWarnings(point_values(object, f, new))
+  frame$.fitted <- unname(value)
+  if (!is.null(object$error)) {
+    ends <- suppressWarnings(iv_interval(
+      object, 0.95, value, new, new_design(object, NULL, length(value))
+    ))
+    frame[c(".lower", ".upper")] <- list(ends[, "lwr"], ends[, "upr"])
+  }
+  frame
+}
+
+# The layers of a function along a column of numbers: its band, the points x and
+# y, and the curve.
+curve_layers <- function(frame, along, x, y) {
+  shade <- tint(level_palette[1L])
+  list(shade = shade, key = "box", layers = list(
+    if (!is.null(frame$.lower)) {
+      new_layer("ribbon", x = along, y0 = frame$.lower, y1 = frame$.upper,
+                col = shade)
+    },
+    points_layer(cbind(x, y), color = "grey65"),
+    new_layer("line", x = along, y = frame$.fitted, col = level_palette[1L],
+              lwd = 2, main = TRUE)
+  ))
+}
+
+# The layers along a factor: bars at its levels, over their points side by side,
+# which are set apart by another irrational than that by which points_layer()
+# takes a share.
+level_layers <- function(frame, along, x, y) {
+  level <- match(as.character(x), levels(along))
+  place <- stats::ave(level, level, FUN = seq_along)
+  x <- level + 0.6 * ((sqrt(2) * place) %% 1 - 0.5)
+  at <- seq_along(along)
+  list(shade = "grey30", key = "line", layers = list(
+    points_layer(cbind(x, y), color = "grey65"),
+    if (!is.null(frame$.lower)) span_layer(at, frame$.lower, frame$.upper),
+    lying_layer(frame$.fitted, at - 0.4, at + 0.4, col = level_palette[1L],
+                lwd = 2, main = TRUE)
+  ))
 }
 
 picture_held_out <- function(object) {

@@ -250,7 +250,7 @@ warn_weak <- function(task) {
   name <- task$called[["a"]]
   columns <- names(attr(strength, "columns"))
   lines <- length(columns)
-  told <- paste("the instruments of", quoted(name), "tell about",
+  told <- paste("the instruments of", quoted(name), "identify about",
                 count_of(round(strength$span), "number"))
   said <- paste0("(", strength_words(strength, \(x) format_number(x, 2L)))
   weak <- is_weak(strength)
@@ -274,8 +274,8 @@ warn_weak <- function(task) {
         !identical(task$linear, Inf)) {
     warn_kernmean(told, ": a straight line in ", quoted(columns), ", ", if (
       is.null(task$linear)
-    ) "which is fitted; a curve would be the penalty's" else
-      "and what else the curve has is the penalty's", kind = "line")
+    ) "which is fitted; a curve would come from the penalty" else
+      "and the rest of the curve comes from the penalty", kind = "line")
   }
 }
 

@@ -87,11 +87,11 @@ test_that("noise is warned of, a valid instrument is not", {
 test_that("no instrument of its own, and fewer than regressors, say nothing", {
   d <- crossed()
   none <- said(rkhs_iv(y ~ x + w | w, d))
-  expect_match(none$words$weak, "tell about 0 numbers|not identified")
+  expect_match(none$words$weak, "identify about 0 numbers|not identified")
   expect_identical(none$value$strength$F, 0)
   d$x2 <- d$x + rnorm(300)
   two <- said(rkhs_iv(y ~ x + x2 | z, d))
-  expect_match(two$words$weak, "tell about 1 number, and 2 are needed")
+  expect_match(two$words$weak, "identify about 1 number, and 2 are needed")
   expect_lt(two$value$linear, Inf)
 })
 
@@ -138,7 +138,7 @@ test_that("a binary instrument has a line, which is two-stage least squares", {
   expect_equal(fitted(again), fitted(fit))
   # A curve that is asked for is a curve, with a word.
   curve <- said(rkhs_iv(y ~ x + w | z + w, d, linear = 0))
-  expect_match(curve$words$line, "the penalty's")
+  expect_match(curve$words$line, "comes from the penalty")
   expect_identical(curve$value$linear, 0)
   # Without exogenous columns it is Wald's.
   fit <- said(rkhs_iv(y ~ x | z, d))$value
