@@ -3,26 +3,27 @@
 
 #' Settings of instrumental-variable fits
 #'
-#' What experts set of [rkhs_iv()] and [rkhs_iv_nested()]: how penalties are
+#' Settings of [rkhs_iv()] and [rkhs_iv_nested()] for experts: how penalties are
 #' chosen, landmarks and random features, units and tolerances.
 #'
-#' The ridge `lambda = "gcv"` is that of 25 values \eqn{\lambda/n}{lambda/n}
-#' (for kernels whose \eqn{k(x, x)} is not 1, this and \eqn{\mu}{mu} are
-#' multiples of the trace in place of n) from \eqn{10^{-6}}{10^-6} to 1 (method
-#' "weak": 29 to 10) with the smallest
-#' generalized cross-validation score of the first stage, the kernel ridge
-#' regression of the features of X on Z.
+#' The ridge `lambda = "gcv"` has the smallest generalized cross-validation
+#' score of the first stage, the kernel ridge regression of the features of X on
+#' Z, among 25 values of \eqn{\lambda/n}{lambda/n} from \eqn{10^{-6}}{10^-6} to
+#' 1 (method "weak": 29 values to 10). For kernels whose \eqn{k(x, x)} is not 1,
+#' \eqn{\lambda}{lambda} and \eqn{\mu}{mu} are multiples of the trace in place
+#' of n.
 #'
 #' `mu = NULL` tries 30 values of \eqn{\mu/n}{mu/n} (`"l2"`: of \eqn{\mu}{mu})
-#' from \eqn{10^{-5}}{10^-5} to 1 (method "weak": 41 from \eqn{10^{-6}}{10^-6}
-#' to 100) by cross-validation: g from the rows outside a
-#' fold, the criterion \eqn{r'Pr/t^2}{r'Pr/t^2} of the residuals \eqn{r} of the
-#' t rows of the fold, with P made of these rows alone, its mean over folds.
-#' \eqn{\lambda/n}{lambda/n} and \eqn{\mu/n}{mu/n} stay the same between folds
-#' and all rows, and so do kernels, landmarks and features, which know nothing
-#' of y. If the minimum is at an end, ten more values are tried there (not by
-#' method "weak"); if it is at an end again, or the values were given, a warning
-#' of class `kernmean_warning_border` says so.
+#' from \eqn{10^{-5}}{10^-5} to 1 (method "weak": 41 values from
+#' \eqn{10^{-6}}{10^-6} to 100) by cross-validation. For each fold, g is fitted
+#' to the rows outside it, and the criterion is \eqn{r'Pr/t^2}{r'Pr/t^2} of the
+#' residuals \eqn{r} of the t rows of the fold, with P made of these rows alone;
+#' the score of a value is the mean over folds. \eqn{\lambda/n}{lambda/n} and
+#' \eqn{\mu/n}{mu/n} stay the same in folds and for all rows, and so do kernels,
+#' landmarks and features, which do not depend on y. If the minimum is at an end
+#' of the grid, ten more values are tried there (not by method "weak"); if it is
+#' at an end again, or the values were given, a warning of class
+#' `kernmean_warning_border` says so.
 #'
 #' The held-out criterion is blind to what the instruments do not explain, and
 #' its minimum undersmooths. So `rule = "paired"` takes the largest penalty
@@ -33,41 +34,43 @@
 #' chosen, a warning says so: g is nearly constant then because the instruments
 #' hardly tell it from a constant, which is no evidence that there is no effect.
 #'
-#' @param select `"cv"`, or `NULL` for it where there is more than one penalty.
+#' @param select `"cv"` for cross-validation; `NULL` for the same where there is
+#'   more than one penalty.
 #' @param rule `"paired"`, `"1se"` or `"min"`, see below; `NULL`: `"paired"`,
 #'   and `"min"` for nested fits and with a preset.
-#' @param folds A number of folds (`NULL`: 6, or that of the clusters if they
-#'   are fewer), to which rows are dealt in a fixed order that has nothing to do
-#'   with theirs, in each level of an instrument that is a factor and each of
-#'   the subsets of a nested fit (by method "weak" in five deals, where blocks
-#'   have at most 300 features, there are ten rows a fold and instruments are
-#'   not weak: scores are their means, and standard errors those of one deal);
-#'   `"blocks"` of rows next to each other, for time series, and so for presets
-#'   and a `method = "classic"` that was asked for (where rows come in an order
-#'   such folds differ, as a warning of class `kernmean_warning_folds` says); or
-#'   the fold of each row (of those that `subset` and `na.action` leave).
+#' @param folds A number of folds, `"blocks"`, or the fold of each row (of those
+#'   that `subset` and `na.action` leave). `NULL` is 6 folds, or the number of
+#'   clusters if there are fewer. Rows are dealt to folds in a fixed order that
+#'   has nothing to do with theirs; each fold has its share of the levels of an
+#'   instrument that is a factor, and of the subsets of a nested fit. Method
+#'   "weak" deals five times where blocks have at most 300 features, there are
+#'   ten rows a fold and instruments are not weak: scores are means over the
+#'   deals, and standard errors those of one deal. `"blocks"` are rows next to
+#'   each other, for time series; presets have them, too, and so has a `method =
+#'   "classic"` that was asked for. Where rows are sorted such folds differ, and
+#'   a warning of class `kernmean_warning_folds` says so.
 #' @param intercept Center y by its mean, which is added to the functions?
-#'   `NULL`: where no `mu`, no preset and no `w` is given, or an `update()` is
-#'   of a fit where it was.
+#'   `NULL`: yes where no `mu`, no preset and no `w` is given, or in an
+#'   `update()` of such a fit.
 #' @param correct The share \eqn{\alpha}{alpha} of the correction of
-#'   [rkhs_iv()], from 0 to 1; `NULL` by the strength of the instruments.
+#'   [rkhs_iv()], from 0 to 1; `NULL`: by the strength of the instruments.
 #' @param landmarks A number of landmarks, or their row numbers: the functions
-#'   of all blocks are restricted to the sections of these points (Nyström).
-#'   They
-#'   are drawn once for all blocks; all of them are the exact estimator.
+#'   of all blocks are restricted to the kernel sections of these points
+#'   (Nyström). They are drawn once for all blocks; with all rows the estimator
+#'   is exact.
 #' @param features A number of random Fourier features in place of
 #'   [kernel_rbf()].
 #' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns of each
 #'   block, see [units]. `NULL`: `TRUE` for blocks without a kernel of yours,
 #'   `FALSE` for others, with a warning where units differ.
 #' @param tol_learner,tol_instrument Directions with eigenvalues below this
-#'   share of the largest are left out: of \eqn{K_X} for `"l2"`, and of
-#'   \eqn{K_Z} for \eqn{\lambda = 0}{lambda = 0}, where they are the
-#'   regularization. `tol_instrument = NULL` is \eqn{n\epsilon}{n eps}; or, in
-#'   exact fits with a kernel that tells points apart (as all with a bandwidth),
+#'   share of the largest are left out: those of \eqn{K_X} for `"l2"`, and those
+#'   of \eqn{K_Z} for \eqn{\lambda = 0}{lambda = 0}, where this is the
+#'   regularization. `tol_instrument = NULL` is \eqn{n\epsilon}{n eps}. In exact
+#'   fits with a kernel that tells points apart (as all with a bandwidth do),
 #'   where each value of the instruments comes at least twice on average, the
-#'   projection is that on the means of equal ones, exactly.
-#' @param progress Show how far cross-validation has come, from 800 rows on?
+#'   projection is exactly that on the groups of equal values.
+#' @param progress Show the progress of cross-validation, from 800 rows on?
 #' @return An object of class `iv_control`, a list of these settings.
 #' @seealso [glossary]
 #' @examples
@@ -155,7 +158,8 @@ iv_settings <- door_table(
 #' 1}{alpha = 1} for straight lines the jackknife estimator JIVE2, between them
 #' a k-class.
 #'
-#' The strength of the instruments decides, which knows nothing of y:
+#' These choices follow the strength of the instruments, which does not depend
+#' on y:
 #' \eqn{F_\phi = \mathrm{tr}(\Phi'P\Phi)/\mathrm{tr}(\Phi'D\Phi)}{F_phi =
 #' tr(Phi'P Phi)/tr(Phi'D Phi)} over the share of the features that is left
 #' unexplained, and F of the linear columns likewise, of the direction that is
@@ -168,7 +172,7 @@ iv_settings <- door_table(
 #' linear columns and up to 128 functions of them (a pivoted Cholesky factor of
 #' their kernel but for 1e-4 of its trace, at most n/10) are partialled out of x
 #' and of the other instruments by themselves, whose ridge is chosen anew.
-#' `span` is how many numbers the other instruments tell: the rank of their
+#' `span` is how many numbers the other instruments identify: the rank of their
 #' features, 1 for a binary one. Below 3 the F and p of the line alone count.
 #'
 #' With F the smaller of the two, times its directions over d = tr P where there
@@ -197,8 +201,8 @@ iv_settings <- door_table(
 #'
 #' A warning of class `kernmean_warning_weak` says that g is not identified,
 #' where the features are not predicted beyond chance (p above .05, by a gamma
-#' law of the ratio) or there are fewer numbers than endogenous columns; that
-#' the
+#' law of the ratio) or the instruments identify fewer numbers than there are
+#' endogenous columns; that the
 #' instruments are weak (F below 3); or that intervals may be too short (F of
 #' the linear part below 10, \eqn{1 + (F - 1)\sqrt{d}}{1 + (F - 1) sqrt(d)} with
 #' d directions). The print also has r'Pr of the residuals over its mean where
