@@ -165,7 +165,7 @@ inference.iv_weak <- function(task, system, penalty, solution, intercept) {
   strength <- task$strength
   cv <- penalty$cv
   mu <- if (is.null(cv)) penalty$mu else cv$mu[which.min(cv$score)]
-  # What is best predicted of g must not be shrunk much in its intervals.
+  # The best predicted direction must not be shrunk much in intervals.
   top <- max(system$spectrum$values)
   if (top > 0) mu <- min(mu, top)
   errors <- iv_errors(task, system, solution$theta$g, mu)

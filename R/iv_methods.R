@@ -78,7 +78,8 @@ regressor_data <- function(object, newdata) {
        rows = if (.row_names_info(newdata) > 0L) row.names(newdata))
 }
 
-# What the controls add to g in rows of the design, 0 where there are none.
+# The part of the values that the controls add, by rows of the design; 0 where
+# there are none.
 control_values <- function(object, design) {
   if (!length(object$controls)) {
     return(0)
@@ -428,7 +429,7 @@ changed_control <- function(x, changes, settings) {
   do.call(iv_control, control)
 }
 
-# What a formula says in other data: the blocks, y, and the arguments that are
+# The parts of a formula in other data: blocks, y, and the arguments that are
 # found in the data, such as weights.
 moment_data <- function(layout, data, label) {
   extra <- lapply(attr(layout, "extra"), eval, data, environment(layout))
@@ -852,7 +853,7 @@ middle_value <- function(x) {
     factor(names(which.max(table(as_factor(x)))))
 }
 
-# What a function is compared with at the rows of its moment: y, or w g.
+# The outcome that a function is compared with: y for g, and w g for h.
 function_outcome <- function(object, f) {
   if (f == "g") object$y else (object$w %||% 1) * object$fitted.values[, "g"]
 }

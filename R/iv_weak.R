@@ -260,7 +260,7 @@ first_stage_values <- function(task) {
 # over this.
 less_penalty <- 64
 
-# What the intervals of a fit are made of. They belong to the fit with the
+# The parts that intervals of a fit are made of. They belong to the fit with the
 # penalty mu over 64: g(x) = cb + (phi(x) - c Gamma)'theta has the variance v'Vv
 # with v = (c, phi(x) - c Gamma).
 #   theta, mean   theta and b
@@ -301,7 +301,7 @@ iv_errors <- function(task, system, shown = NULL, mu = 0) {
 # `final` makes.
 score_sums <- function(task, system, inverse, less, final) {
   alone <- is.null(task$clusters)
-  # What the correction of y~ has lost to the design.
+  # The part of the correction of y~ that is lost to the design.
   lost <- product(inverse, t(take_columns(task$whole$d$own$with, -1L)))
   over_rows(task, action_root(task, task$whole, "d"), seq_along(task$y),
             \(z, t, x, own, i) {
