@@ -1,7 +1,7 @@
 # The penalties of instrumental-variable fits: grids, the authors' rules, folds,
 # and the held-out criterion.
 
-# The searches of the methods: the values that are tried, whether more values come
+# The search of each method: the values that are tried, whether more values come
 # into view at an end, in how many deals rows are in folds, and whether folds
 # have a share of each level of the instruments.
 iv_searches <- list(
