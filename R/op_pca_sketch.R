@@ -102,3 +102,9 @@ pca_components.sketch_sample <- function(sample, centered, ncomp, covariance) {
   new_components(fit$values, fit$vectors, NULL, fit$trace, fit$rank,
                  fit$shrinkage)
 }
+
+# The coordinates of the mean by which an operator is centered, W'K_SS beta =
+# W'mu~(S).
+mean_coordinates <- function(centered) {
+  drop(cross(centered$sample$root, centered$at))
+}

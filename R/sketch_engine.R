@@ -1,26 +1,41 @@
 # How the rows of a source, or of a list of parts, get into a sketch: chunk by
-# chunk, here or under the plan of the package future, with what is done kept in
-# a folder.
+# chunk, here or under the plan of the package future, with finished work kept
+# in a folder.
 
 # --- One source --------------------------------------------------------------
 
-# A state is list(sketch; rows: of the source, that are in it; first: the first
-# rows of the source; finished; anew: does the source begin anew by itself?
-# Known when it is finished). A task is list(x: the source; file: where its
-# state is kept, or NULL; name: of the part, NULL for the only one; seed).
-# Returns the state after the last row, without the landmarks.
+# Work on one source:
+#   x      the source
+#   file   the file that keeps its state, or NULL
+#   name   the name of the part, NULL for the only one
+#   seed   a number for set.seed(), or NULL
+new_source_task <- function(x, file, name = NULL, seed = NULL) {
+  list(x = x, name = name, file = file, seed = seed)
+}
+
+# How far the work on a source is:
+#   sketch     the sketch of the rows so far
+#   rows       their number
+#   first      the first rows of the source
+#   finished   has the source ended?
+#   anew       does the source begin anew by itself? Known when it has ended
+new_source_state <- function(sketch, rows = 0, first = NULL) {
+  list(sketch = sketch, rows = rows, first = first, finished = FALSE,
+       anew = FALSE)
+}
+
+# The state of a task after the last row of its source, without the landmarks.
 run_source <- function(task, empty, options) {
   file <- task$file
-  state <- read_state(file, empty) %||%
-    list(sketch = empty, rows = 0, first = NULL, finished = FALSE, anew = FALSE)
+  state <- read_state(file, empty) %||% new_source_state(empty)
   if (state$finished && state$anew) {
     return(state)
   }
   state$sketch["landmarks"] <- list(empty$landmarks)
-  stream <- open_stream(take(task$x, a_source(FALSE), "x"), options$read,
-                        options$chunk)
+  stream <- new_row_stream(take(task$x, a_source(FALSE), "x"), options$read,
+                           options$chunk)
   meter <- rows_meter(options$progress, task$name, state$rows)
-  save_at <- now() + 5
+  keep_sometimes <- state_keeper(file)
   on.exit({
     meter(state$rows, TRUE)
     stream$close()
@@ -36,22 +51,16 @@ run_source <- function(task, empty, options) {
     }
     state <- following
     meter(state$rows)
-    if (!is.null(file) && now() > save_at) {
-      start <- now()
-      keep_state(state, file)
-      # Every few seconds, but for at most a twentieth of the time.
-      save_at <- now() + max(5, 20 * (now() - start))
-    }
+    keep_sometimes(state)
   }
   if (state$rows == 0 && !stream$anew()) {
     warn_kernmean(c(task$name, "'x'")[1L], " yielded no rows: a stream is ",
                   "read once, and may have been used up; a function or a ",
                   "query is to be made anew")
   }
-  # One number each: what they lose is one rounding, and their compensation need
-  # not travel.
+  # The totals lose one rounding, and their compensation need not travel.
   state$sketch$sums <- lapply(state$sketch$sums,
-                              \(record) new_record(total_sums(record)))
+                              \(sums) new_sums(total_sums(sums)))
   state$finished <- TRUE
   state$anew <- stream$anew()
   bare_state(state)
@@ -59,19 +68,31 @@ run_source <- function(task, empty, options) {
 
 now <- function() proc.time()[["elapsed"]]
 
+# A function of a state that keeps it in a file every few seconds, but for at
+# most a twentieth of the time.
+state_keeper <- function(file) {
+  save_at <- now() + 5
+  function(state) {
+    if (!is.null(file) && now() > save_at) {
+      start <- now()
+      keep_state(state, file)
+      save_at <<- now() + max(5, 20 * (now() - start))
+    }
+  }
+}
+
 # The state with the next chunk, NULL at the end.
 next_state <- function(stream, state) {
   rows <- next_rows(stream, state)
   if (!is.null(rows)) {
-    list(sketch = add_rows(state$sketch, rows), rows = state$rows + nrow(rows),
-         first = state$first %||% first_rows(rows),
-         finished = FALSE, anew = FALSE)
+    new_source_state(add_rows(state$sketch, rows), state$rows + nrow(rows),
+                     state$first %||% first_rows(rows))
   }
 }
 
-# The next rows that are not in the state: of a source that is begun anew those
-# that are done are passed over. It is known again by its first rows, all that
-# is read where it is finished, unless the very source has no more of them.
+# The next rows that are not in the state. Where a source is begun anew, the
+# rows that are in it already are passed over. Its first rows tell whether it is
+# the same source; of a finished one nothing else is read.
 next_rows <- function(stream, state) {
   repeat {
     before <- stream$position()
@@ -109,7 +130,8 @@ next_rows <- function(stream, state) {
   }
 }
 
-# Without what else data frames carry along, such as terms.
+# The first rows, without terms and other attributes that data frames carry
+# along.
 first_rows <- function(rows, most = 5L) {
   rows <- utils::head(rows, most)
   rownames(rows) <- NULL
@@ -119,7 +141,8 @@ first_rows <- function(rows, most = 5L) {
   rows
 }
 
-# Says rows so far and rows a second, in one line.
+# A function that shows the number of rows so far and rows a second, in one
+# line.
 rows_meter <- function(progress, name, done) {
   start <- now()
   shown <- -Inf
@@ -136,30 +159,28 @@ rows_meter <- function(progress, name, done) {
 
 # --- Many parts --------------------------------------------------------------
 
-# The sketch of a list of sources, added up in their order: here, or under the
-# plan of the package future.
+# The sketch of a list of sources, added up in their order.
 sketch_parts <- function(empty, parts, options) {
   plan <- workers_plan()
   check_parts(parts, plan)
-  names <- names2(parts)
-  names(parts) <- ifelse(names %in% c("", NA), paste("part", seq_along(parts)),
-                         paste0("part '", names, "'"))
+  labels <- names2(parts)
+  names(parts) <- ifelse(labels %in% c("", NA),
+                         paste("part", seq_along(parts)),
+                         paste0("part '", labels, "'"))
   parts <- drop_twice(parts)
-  # What processes have done is kept from those that are lost.
+  # A process may be lost after others have finished their parts.
   scratch <- if (!is.null(plan)) tempfile("parts-")
   on.exit(unlink(scratch, recursive = TRUE))
   kept <- options$checkpoint
-  folder <- open_folder(kept %||% scratch, empty,
-                        options$read)
-  # Rows fall into bins by random numbers; those of a part are its own wherever
+  folder <- open_folder(kept %||% scratch, empty, options$read)
+  # Rows fall into bins by random numbers, and a part has the same ones wherever
   # it is worked on.
   seeds <- if (!is.null(empty$bin)) {
     as.list(sample.int(.Machine$integer.max, length(parts)))
   }
   files <- part_files(parts, folder, is.null(kept))
   tasks <- lapply(seq_along(parts), \(k) {
-    list(x = parts[[k]], name = names(parts)[k], file = files[[k]],
-         seed = seeds[[k]])
+    new_source_task(parts[[k]], files[[k]], names(parts)[k], seeds[[k]])
   })
   states <- work_parts(tasks, empty, options, plan)
   failed <- Filter(is_error, states)
@@ -171,8 +192,8 @@ sketch_parts <- function(empty, parts, options) {
 
 is_error <- \(x) inherits(x, "error")
 
-# The state of each task, or its error. A process that is lost takes its part
-# alone with it, which is worked on once more.
+# The state of each task, or its error. If a process is lost, only its part is
+# lost with it, and is worked on once more.
 work_parts <- function(tasks, empty, options, plan) {
   finished <- \(task) {
     state <- read_state(task$file, empty)
@@ -198,8 +219,7 @@ work_parts <- function(tasks, empty, options, plan) {
   }
 }
 
-# What shares work out: a plan of the package future; NULL where all is done
-# here.
+# The plan of the package future; NULL where all work is done in this process.
 workers_plan <- function() {
   if (requireNamespace("future.apply", quietly = TRUE) &&
         !inherits(future::plan(), "sequential")) {
@@ -207,7 +227,7 @@ workers_plan <- function() {
   }
 }
 
-# What can be said before any work starts.
+# Errors of parts that can be known before any work starts.
 check_parts <- function(parts, plan) {
   if (!length(parts)) {
     stop_input("'x' must be a list of at least one part")
@@ -227,8 +247,8 @@ check_parts <- function(parts, plan) {
   }
 }
 
-# The state of each task, or its error; one error where a process is lost. A
-# part is a future, so that one that is lost has a name.
+# The state of each task, or its error; a single error where a process is lost.
+# Each part is a future of its own, so that a lost one has a name.
 share_out <- function(tasks, empty, options, plan = NULL) {
   options <- unclass(options)[c("read", "chunk", "progress")]
   answers <- if (is.null(plan)) {
@@ -248,7 +268,7 @@ share_out <- function(tasks, empty, options, plan = NULL) {
     return(answers)
   }
   for (k in seq_along(answers)) {
-    # Where the workers do not see the folder.
+    # Workers on other machines may not see the folder.
     file <- tasks[[k]]$file
     if (!is.null(file) && !is_error(answers[[k]]) && !file.exists(file)) {
       keep_state(answers[[k]], file)
@@ -257,10 +277,11 @@ share_out <- function(tasks, empty, options, plan = NULL) {
   answers
 }
 
-# Runs where the plan wants it. A process besides others (`away`) has one
-# thread, unless it was started with a number of them.
+# The state of a task, or its error, in the process that the plan chooses. A
+# process besides others (`away`) has one thread, unless it was started with a
+# number of them.
 work_part <- function(task, empty, options, away = FALSE) {
-  # Is the folder there, seen from this process?
+  # Does this process see the folder?
   if (!is.null(task$file) &&
         !file.exists(file.path(dirname(task$file), "call.rds"))) {
     task$file <- NULL
@@ -272,15 +293,15 @@ work_part <- function(task, empty, options, away = FALSE) {
     if (!inherits(e, "kernmean_error_source")) {
       e <- source_error(e, task$name, 0, task$name)
     }
-    # What else it holds may not travel.
+    # Other fields of the error may not travel.
     e$parent <- errorCondition(conditionMessage(e$parent),
                                class = utils::head(class(e$parent), -2L))
     e
   })
 }
 
-# The value of an expression after set.seed(); the user's generator is left as
-# it was.
+# The value of an expression that is evaluated after set.seed(); the user's
+# generator is left as it was.
 with_seed <- function(seed, value) {
   if (is.null(seed)) {
     return(value)
@@ -295,8 +316,8 @@ with_seed <- function(seed, value) {
   value
 }
 
-# The error of future.apply itself; its message says more than is read. A plan
-# of processes on this machine that has lost one starts them again.
+# The error of future.apply itself, its message shortened. A plan of processes
+# on this machine that has lost one starts them again.
 lost_part <- function(e, tasks, plan) {
   if (inherits(plan, "multisession")) {
     plans <- future::plan("list")
@@ -335,9 +356,9 @@ stop_parts <- function(failed, folder) {
 
 # --- The folder --------------------------------------------------------------
 
-# The folder of this call, made or found again; NULL without one. In it:
-# call.rds, what the call is; part-<what it is>.rds, ...: the state of each
-# part. All of it is plain: vectors and lists of them.
+# The folder of this call, made or found again; NULL without one. It holds
+# call.rds, which tells calls apart, and part-<...>.rds, the state of each part,
+# as plain vectors and lists of them.
 open_folder <- function(checkpoint, empty, read) {
   if (is.null(checkpoint)) {
     return(NULL)
@@ -357,7 +378,7 @@ open_folder <- function(checkpoint, empty, read) {
                  "is of calls like this one, not '", checkpoint, "'")
     }
   }
-  # Of a call that has kept nothing the folder is free.
+  # If no part is kept yet, another call may take the folder.
   if (!length(parts)) save_whole(call, path)
   kept <- read_plain(path)
   if (!identical(names(kept), names(call))) {
@@ -375,13 +396,13 @@ open_folder <- function(checkpoint, empty, read) {
   normalizePath(checkpoint)
 }
 
-# What tells a source from another that might stand in its place: functions by
-# their code and the values that it uses, long data by a sum.
+# A description that tells a source from others that might stand in its place:
+# of functions the code and the values that it uses, of long data a checksum.
 trace_of <- function(x, depth = 4L) {
   if (is.function(x) && !is.primitive(x)) {
     code <- all.names(body(x))
     code <- code[!code %in% c("[", "[[", "$")]
-    # What it writes itself by <<- says how far it is.
+    # Variables that it writes by <<- only say how far it is.
     written <- code[which(code == "<<-") + 1L]
     values <- lapply(setdiff(code, c(written, names(formals(x)))), \(name) {
       tryCatch(get0(name, environment(x)), error = \(e) NULL)
@@ -422,48 +443,49 @@ content_sum <- function(x) {
   unname(tools::md5sum(copy))
 }
 
-# The file of each part, by what the part is or its number; NULL without a
-# folder. Equal data have the same sums, in whatever order.
+# The file of each part, called by a checksum of the part or by its number; NULL
+# without a folder. Equal data have the same sums, so their order does not
+# matter.
 part_files <- function(parts, folder, numbered = FALSE) {
   if (is.null(folder)) {
     return(NULL)
   }
-  names <- if (numbered) paste(seq_along(parts)) else vapply(parts, \(x) {
+  labels <- if (numbered) paste(seq_along(parts)) else vapply(parts, \(x) {
     if (is.character(x)) {
       x <- list(normalizePath(x, mustWork = FALSE), file.size(x),
                 as.numeric(file.mtime(x)))
     }
     content_sum(trace_of(x))
   }, "")
-  twice <- names(parts)[duplicated(names) & vapply(parts, is_stream, NA)]
+  twice <- names(parts)[duplicated(labels) & vapply(parts, is_stream, NA)]
   if (length(twice)) {
     stop_input("'x' must have, with 'checkpoint', functions and queries that ",
                "differ in code or in the values that it uses, unlike ",
                shorten(twice), "; those that open them, \\() rows(path), do")
   }
-  file.path(folder, paste0("part-", make.unique(names, "-"), ".rds"))
+  file.path(folder, paste0("part-", make.unique(labels, "-"), ".rds"))
 }
 
-# The landmarks need not be kept, nor travel, with every state.
+# The state without the landmarks, which need not be kept, nor travel.
 bare_state <- function(state) {
   state$sketch["landmarks"] <- list(NULL)
   state
 }
 
-# A state that cannot be kept is still one to go on with.
+# A state that cannot be kept is a warning, as work can go on with it.
 keep_state <- function(state, file) {
   tryCatch(save_whole(bare_state(state), file), error = \(e) {
     warn_kernmean(conditionMessage(e), kind = "checkpoint")
   })
 }
 
-# Of a file that is there it is the whole: what was written is read again, as a
-# full disk may show at the end alone, when the file is closed, and is no error.
+# Writes a file that is whole or not there at all. It is read again, because a
+# full disk may show only when the file is closed, and is no error then.
 save_whole <- function(x, path) {
   new <- tempfile("new-", dirname(path))
   on.exit(unlink(new))
   saved <- tryCatch({
-    # As it will be when it is read.
+    # The checksum is that of the object as it will be read.
     x <- unserialize(serialize(x, NULL))
     saveRDS(list(x, sum_of_file(x, path)), new, compress = FALSE)
     readRDS(new)
@@ -476,7 +498,7 @@ save_whole <- function(x, path) {
 }
 
 # The state that a file keeps; NULL where there is no file or, with a warning,
-# where it keeps none.
+# where the file is damaged.
 read_state <- function(file, empty) {
   if (is.null(file) || !file.exists(file)) {
     return(NULL)
@@ -492,8 +514,8 @@ read_state <- function(file, empty) {
   NULL
 }
 
-# What a file holds; NULL if that cannot be read, is not plain, or not what was
-# written under this name.
+# The object in a file; NULL if it cannot be read, is not plain, or is not the
+# one that was written under this name.
 read_plain <- function(file) {
   x <- tryCatch(suppressWarnings(list(readRDS(file))), error = \(e) NULL)
   if (is_plain(x) && is.list(x[[1L]]) && length(x[[1L]]) == 2L) {

@@ -1,48 +1,49 @@
 #' Landmarks for sketches
 #'
-#' Few points whose kernel sections nearly span those of a large sample: what a
-#' [kme_sketch()] projects rows on.
+#' A few points whose kernel sections nearly span those of a large sample. A
+#' [kme_sketch()] projects rows on them.
 #'
 #' With landmarks \eqn{S} (m points) and \eqn{K_{SS} = E\,\mathrm{diag}(s)E'}{
 #' K_SS = E diag(s) E'}, of which the r eigenvalues above \eqn{10^{-10}s_1}{
 #' 1e-10 s_1} are kept, the features of a point are \eqn{\phi(x) = W'k(S, x)}{
 #' phi(x) = W'k(S, x)}, \eqn{W = E\,\mathrm{diag}(s)^{-1/2}}{W = E
-#' diag(s)^(-1/2)} (the Nyström approximation). The share of the trace that is
-#' lost, \eqn{1 - \sum_i |\phi(x_i)|^2/\sum_i k(x_i, x_i)}{1 - sum_i
-#' |phi(x_i)|^2 / sum_i k(x_i, x_i)}, says how good they are for the pilot, the
-#' rows they were chosen from.
+#' diag(s)^(-1/2)} (the Nyström approximation). Landmarks are chosen from some
+#' rows, the pilot. The share of the trace that they lose there, \eqn{1 - \sum_i
+#' |\phi(x_i)|^2/\sum_i k(x_i, x_i)}{1 - sum_i |phi(x_i)|^2 / sum_i k(x_i,
+#' x_i)}, says how good they are.
 #'
 #' `"rpcholesky"` is the randomly pivoted Cholesky factorization (Chen, Epperly,
-#' Tropp and Webber 2025): a row is drawn with probability proportional to what
-#' is left of its \eqn{k(x, x)}{k(x, x)} by the landmarks drawn before; blocks
-#' of 16 proposals are thinned so that the law is that of drawing one by one
-#' (Epperly, Tropp and Webber 2024). It stops where the largest residual is
-#' rounding, so that there are never more landmarks than rows that differ.
-#' `"uniform"` draws rows that have all the same chance. A factor has its levels
-#' as landmarks, which lose nothing.
+#' Tropp and Webber 2025): a row is drawn with probability proportional to its
+#' residual, the part of \eqn{k(x, x)}{k(x, x)} that the landmarks drawn before
+#' leave; blocks of 16 proposals are thinned so that the distribution is that of
+#' drawing one by one (Epperly, Tropp and Webber 2024). It stops where the
+#' largest residual is rounding, so that there are never more landmarks than
+#' distinct rows. `"uniform"` draws rows with equal probabilities. A factor has
+#' its levels as landmarks, which lose nothing.
 #'
-#' Neither sees groups or responses, so that tests from sketches keep their
-#' level if the pilot is of all groups; landmarks from one of two samples favor
-#' it where they lose much (`inst/studies/sketch-level.R`). Kernels of inner
-#' products (linear, polynomial) see the origin: of columns far from 0 for their
-#' spread take `scale = TRUE`; a warning says when.
+#' Neither method sees groups or responses, so that tests from sketches keep
+#' their level if the pilot has rows of all groups. Landmarks from one of two
+#' samples favor it where they lose much (`inst/studies/sketch-level.R`).
+#' Kernels of inner products (linear, polynomial) depend on the origin: for
+#' columns that are far from 0 compared with their spread take `scale = TRUE`; a
+#' warning says when.
 #'
-#' Bandwidth and units (`scale`) come from the pilot and stay what they are for
-#' all rows that are read later.
+#' The bandwidth and the units (`scale`) come from the pilot and stay the same
+#' for all rows that are read later.
 #'
-#' @param x A numeric matrix, a data frame, a vector, a factor (as which
-#'   characters are read); or a stream of
-#'   rows, see [kme_sketch_sources]. In a data frame with factors the kernel is
-#'   [kernel_gower()]; leave out columns that are to be groups or weights.
-#' @param m Number of landmarks, at most; fewer where the pilot has no more rows
-#'   that differ.
+#' @param x A numeric matrix, a data frame, a vector or a factor (characters are
+#'   read as factors); or a stream of rows, see [kme_sketch_sources]. For a data
+#'   frame with factors the kernel is [kernel_gower()]; leave out columns that
+#'   are to be groups or weights.
+#' @param m Number of landmarks, at most; fewer where the pilot has fewer
+#'   distinct rows.
 #' @param kernel A kernel; its bandwidth is chosen from the pilot.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
 #' @param method `"rpcholesky"` or `"uniform"`.
-#' @param pilot Rows to choose from: a sample of so many, drawn at random, if
-#'   there are more (of a stream in one pass, which uses it up). With a kernel
-#'   that is an R function at most 2,000.
+#' @param pilot The number of rows to choose from, drawn at random if there are
+#'   more (from a stream in one pass, which uses it up). With a kernel that is
+#'   an R function at most 2,000.
 #' @param scale The units of the columns, see [units].
 #' @param na.action [stats::na.fail()], which counts missing values in an error,
 #'   or [stats::na.omit()], which drops their rows.
@@ -50,7 +51,7 @@
 #' @param formula A formula without response, `~ a + b`, also of factors.
 #' @param data A data frame, or a stream of data frames.
 #' @return An object of class `kme_landmarks`, a list with
-#' \item{variable}{what the landmarks are points of: a list with its `name` and
+#' \item{variable}{the variable of the landmarks: a list with its `name` and
 #'   `sample`, whose points `x` are in the units of the kernel (`raw` in the
 #'   user's)}
 #' \item{terms}{the terms of a formula, else `NULL`}
@@ -99,7 +100,7 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
 #' @export
 kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
                                   pilot = 20000, read = NULL, chunk = 50000) {
-  # Before a source is opened, whose faults are of another class.
+  # Errors of these are no errors of the source, which is opened next.
   read <- take(read, a_reader)
   chunk <- take(chunk, count())
   size <- pilot_size(take(pilot, count()), ...)
@@ -115,19 +116,22 @@ sketch_nominal <- c(usual_nominal, "logical")
 
 # --- Arguments -------------------------------------------------------------
 
-# What kme_landmarks() takes where another door asks for landmarks.
+# Arguments of kme_landmarks(), for doors that choose landmarks:
+#   m, kernel, scale, na.action, method, pilot   as kme_landmarks() takes them
 landmark_options <- function(m, kernel, scale, omit) {
   list(m = m %||% 300L, kernel = kernel, scale = scale,
        na.action = omit, method = "rpcholesky", pilot = 20000L)
 }
 
-# A user's function is called with all pairs of the rows.
+# The number of rows of a pilot; fewer for a kernel that is a user's function,
+# which is called with all pairs of them.
 pilot_size <- function(pilot, kernel = NULL, ...) {
   take(kernel, maybe(a_kernel))
   if (kernel_has(kernel, "function")) min(pilot, 2000L) else pilot
 }
 
-# na.fail or na.omit, as functions or by name: are rows dropped?
+# The kind of argument that is na.fail or na.omit, as a function or by name; its
+# value says whether rows are dropped.
 drops_missing <- new_kind("na.fail or na.omit", \(x) {
   any(vapply(c(na_fail, na_omit), identical, NA, x))
 }, \(x) any(vapply(na_omit, identical, NA, x)))
@@ -166,8 +170,8 @@ refuse_missing <- function(count, n) {
              rows_of(n), " have; na.action = na.omit drops these")
 }
 
-# Landmarks of a pilot of `x`, which messages call `name`; `options` as of
-# landmark_options(). Its kernel is fitted to the pilot.
+# Landmarks chosen from a pilot of `x`, which messages call `name`, with the
+# kernel fitted to the pilot; `options` are those of landmark_options().
 choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
   x <- pilot_frame(x, pilot_size(options$pilot, options$kernel), read, chunk)
   if (is.data.frame(x)) x <- plain_frame(x)
@@ -199,7 +203,7 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
           proposals_at_once)$pivots
   }
   if (!length(chosen)) {
-    # They overflow, or all are 0.
+    # An error of its own if kernel values overflow.
     sample_diagonal(sample)
     stop_input("'x' must have rows whose kernel values are not all 0")
   }
@@ -211,15 +215,15 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
 
 proposals_at_once <- 16L
 
-# The share of the trace of points that projection loses: sum |phi(x)|^2 is made
-# of sum k(S, x)k(S, x)'.
+# The share of the trace of points that projection loses; sum |phi(x)|^2 follows
+# from sum k(S, x)k(S, x)'.
 lost_share <- function(landmarks, x) {
   second <- landmark_sums(landmarks, x, NULL, TRUE)$second
   seen <- sum(column_dots(landmarks$root, product(second, landmarks$root)))
   max(0, 1 - seen / sum(fold_diagonal(landmarks$kernel, x)))
 }
 
-# Of points that were given; their kernel is theirs.
+# Points that were given as landmarks, with a kernel fitted to them.
 given_landmarks <- function(x, kernel, scale) {
   if (inherits(x, "dist")) {
     stop_input("'landmarks' must be rows, not distances", way_to_numbers(x))
@@ -231,16 +235,18 @@ given_landmarks <- function(x, kernel, scale) {
 
 most_from_origin <- 1e3
 
-# With an inner product as kernel the mean of rows far from 0 is all that
-# landmarks see: their spread has the share (spread/distance)^2 of K_SS.
+# A warning of rows so far from 0 that landmarks with an inner product as kernel
+# see nothing but their mean: the spread has the share (spread/distance)^2 of
+# K_SS.
 warn_origin <- function(sample) {
   if (!kernel_has(sample$kernel, "inner products") ||
         kernel_has(sample$kernel, "scaling") || sample$n < 2L) {
     return(invisible())
   }
-  of <- column_spreads(sample$x)
-  spread <- of$unit * of$spread
-  distance <- max(abs(of$unit * of$center)) / min(spread[spread > 0], Inf)
+  columns <- column_spreads(sample$x)
+  spread <- columns$unit * columns$spread
+  distance <- max(abs(columns$unit * columns$center)) /
+    min(spread[spread > 0], Inf)
   if (distance > most_from_origin) {
     warn_kernmean(
       "the columns of 'x' are ", format_number(distance, 2L), " times as far ",
@@ -251,6 +257,8 @@ warn_origin <- function(sample) {
   }
 }
 
+# Landmarks, the fit of kme_landmarks(); ?kme_landmarks has its fields. `side`
+# is 1 or 2 where they are of one side of a formula.
 new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
   sample <- variable$sample
   variable$sample <- without_gram(sample)
@@ -271,13 +279,14 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
   ))
 }
 
-# Smaller eigenvalues of K_SS are left out: W'S2W has the square of its
-# condition.
+# Smaller eigenvalues of K_SS are left out, because the condition of W'S2W is
+# the square of that of K_SS.
 rank_tolerance <- 1e-10
 
-# What the core takes of landmarks and rows, whose values do not depend on the
-# other rows: where coordinates are centered the landmarks say. The values of a
-# user's function are the coordinates of points that unit vectors pick out.
+# The source of landmarks and rows for the core. Coordinates are centered at the
+# landmarks, so that the values of a row do not depend on other rows. The values
+# of a user's function become the coordinates of points, which unit vectors pick
+# out.
 landmark_source <- function(landmarks, x) {
   kernel <- landmarks$kernel
   s <- landmarks$variable$sample$x
@@ -289,8 +298,9 @@ landmark_source <- function(landmarks, x) {
   native_source(kernel, x, s)[c(1L, 3L, 2L)]
 }
 
-# list(first: sum w k(S, x), second: sum w k(S, x)k(S, x)', NULL unless asked
-# for) over rows x, points in the units of the kernel; weights: NULL for 1.
+# The sums first = sum w k(S, x) and, if `second` is asked for, second =
+# sum w k(S, x)k(S, x)' over rows x, points in the units of the kernel. Without
+# `weights` w is 1.
 landmark_sums <- function(landmarks, x, weights, second) {
   sums <- .Call(C_r_sketch_sums, landmark_source(landmarks, x), weights, second)
   check_overflow(landmarks$kernel, sums$first)
@@ -312,7 +322,7 @@ landmark_columns <- function(landmarks) {
   }
 }
 
-# The points of rows, in the units of the kernel; `name`: what they are called.
+# The points of rows, which messages call `name`, in the units of the kernel.
 landmark_points <- function(landmarks, rows, name = "x") {
   variable <- landmarks$variable
   if (!is.null(landmarks$side)) {
@@ -332,7 +342,8 @@ landmark_points <- function(landmarks, rows, name = "x") {
   scale_points(sample$kernel, z)
 }
 
-# Indicators of levels; rows of others would be lost.
+# The indicators of the levels of rows; other levels would be lost, and are an
+# error.
 level_points <- function(rows, variable, name) {
   if (is.data.frame(rows)) {
     column <- variable$column %||% if (ncol(rows) == 1L) 1L
@@ -348,7 +359,8 @@ level_points <- function(rows, variable, name) {
   indicators_of(rows, levels)
 }
 
-# Are both the same, made once and perhaps saved, or equal in all that counts?
+# Were both made at once, and perhaps saved, or are they equal in all that
+# matters?
 same_landmarks <- function(a, b) {
   identical(a$id, b$id) ||
     same_sample(a$variable$sample, b$variable$sample) &&
@@ -377,9 +389,9 @@ fit_picture.kme_landmarks <- function(object, type = NULL) {
         ncol(points) > 2L) {
     has_none(object, "a plot in more than two columns, or in levels")
   }
-  names <- axis_names(points)
+  labels <- axis_names(points)
   if (ncol(points) == 1L) {
-    names[2L] <- "landmarks up to this value"
+    labels[2L] <- "landmarks up to this value"
     layers <- list(
       new_layer("line", x = sort(points[, 1L]), y = seq_len(object$m),
                 main = TRUE),
@@ -388,6 +400,6 @@ fit_picture.kme_landmarks <- function(object, type = NULL) {
   } else {
     layers <- list(points_layer(points, main = TRUE))
   }
-  new_picture(paste(object$m, "landmarks"), names[1L], names[2L], layers,
+  new_picture(paste(object$m, "landmarks"), labels[1L], labels[2L], layers,
               points)
 }

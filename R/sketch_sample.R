@@ -1,13 +1,18 @@
-# A sketch as a sample: n rows of which sums over their features are known. With
-# phi(x) = W'k(S, x), r numbers, the mean mu = W's1/n, the second moments C =
-# W'S2W/n, and the fourth ones that a ridge by shrinkage takes. What fits keep
-# is its support, the landmarks: functions are weights on these.
+# A sketch as a sample: n rows of which sums over their features phi(x) =
+# W'k(S, x), r numbers, are known. Fits keep its support, the landmarks, as
+# their functions are weights on these.
 
-# `variable`: 1 or 2; `group`: NULL for all rows. Fields beside those of every
-# sample: sketch, variable, group; support; root: W; size: n, or what it is
-# worth with weights; moments: list(mean, covariance: C, trace: mean k(x, x),
-# rho = |mu|^2, varrho = tr C, lost: what projection takes of the trace, square
-# = mean |phi|^4, along = mean |phi|^2 phi), those that are not kept NULL.
+# The sample of all rows of a sketch, or of those of a group, in its variable 1
+# or 2. Beside the fields of every sample it has
+#   sketch, variable, group   as given
+#   support                   the landmarks as a sample
+#   root                      W, m x r matrix
+#   size                      n, or what the rows are worth with weights
+#   moments                   means over rows; those that are not kept are NULL:
+#     mean, covariance        mu = W's1/n and C = W'S2W/n
+#     trace, rho, varrho      the mean of k(x, x), |mu|^2 and tr C
+#     lost                    what projection takes of the trace
+#     square, along           the means of |phi|^4 and of |phi|^2 phi
 sketch_sample <- function(sketch, variable = 1L, group = NULL) {
   check_any_rows(sketch)
   landmarks <- sketch$landmarks[[variable]]
@@ -40,9 +45,9 @@ sketch_sample <- function(sketch, variable = 1L, group = NULL) {
   out
 }
 
-# What the sums of a group are, or of all groups together.
+# The sums of a group, or of all groups together.
 sketch_sums <- function(sketch, group = NULL) {
-  total_sums(Reduce(join_records,
+  total_sums(Reduce(join_sums,
                     sketch$sums[group %||% seq_along(sketch$sums)]))
 }
 
@@ -70,17 +75,17 @@ lost_shares <- function(samples) {
 
 most_lost <- 0.2
 
-# Rows that are far from all landmarks have features of nearly 0: what is asked
-# of them may be what is lost. `names`: what the samples are called, if there
-# are several.
-warn_lost <- function(samples, names = NULL) {
+# A warning of samples, called by their `labels` if there are several, with rows
+# far from all landmarks. Their features are nearly 0, and what sets them apart
+# may be what is lost.
+warn_lost <- function(samples, labels = NULL) {
   shares <- lost_shares(samples)
   worst <- which.max(shares)
   if (length(worst) && shares[worst] > most_lost) {
     warn_kernmean(
       "projection on the landmarks loses ",
       format_number(100 * shares[[worst]], 2L), "% of mean k(x, x)",
-      if (!is.null(names)) paste0(" of '", names[worst], "'"),
+      if (!is.null(labels)) paste0(" of '", labels[worst], "'"),
       ", and with it what sets these rows apart; take more landmarks, chosen ",
       "from rows like these, or a larger bandwidth", kind = "projection"
     )
@@ -94,34 +99,20 @@ check_one_variable <- function(sketch, name = "x") {
   }
 }
 
-# A sample for each group, named; for the variable.
+# A named list of a sample for each group.
 group_samples <- function(sketch, variable = 1L) {
   groups <- seq_along(sketch$sums)
   stats::setNames(lapply(groups, \(g) sketch_sample(sketch, variable, g)),
                   sketch$groups)
 }
 
-# W_S'(sum w k(S, x) l(T, y)')W_T / sum w, r_x x r_y.
+# The mean of phi(x) psi(y)' over rows, W_S'(sum w k(S, x) l(T, y)')W_T / sum w,
+# r_x x r_y matrix.
 sketch_cross <- function(sketch) {
   check_any_rows(sketch)
   sums <- sketch_sums(sketch)
   roots <- lapply(sketch$landmarks, `[[`, "root")
   cross(roots[[1L]], product(sums$cross, roots[[2L]])) / sums$weight
-}
-
-# --- Bins ------------------------------------------------------------------
-
-# list(features: r x bins, the means of the features in each bin; count: of
-# bins; group: a factor, that of each bin; size: rows of a bin; left: rows in
-# none).
-sketch_bins <- function(sketch) {
-  first <- lapply(sketch$bins, `[[`, "first")
-  root <- sketch$landmarks[[1L]]$root
-  groups <- sketch$groups %||% "x"
-  list(features = cross(root, do.call(cbind, first)) / sketch$bin,
-       count = sum(full_bins(sketch)),
-       group = factor(rep(groups, full_bins(sketch)), groups),
-       size = sketch$bin, left = sketch$left)
 }
 
 # --- The verbs of a sample ---------------------------------------------------
@@ -148,7 +139,7 @@ check_estimator.sketch_sample <- function(sample, estimator) {
   }
 }
 
-# The second moments, or an error that says who needs them.
+# The covariance of the features, or an error that says for `what` it is needed.
 second_moments <- function(sample, what) {
   if (is.null(sample$moments$covariance)) {
     stop_input("'x' must be a sketch with second moments for ", what,
@@ -160,8 +151,9 @@ second_moments <- function(sample, what) {
 # --- F-KMSE ----------------------------------------------------------------
 
 # mu_lambda = (C + (lambda/n) I)^{-1} C mu. With nC = V diag(gamma) V' the
-# projected Gram matrix has the eigenvalues gamma, q_j = (n v_j'mu)^2/gamma_j
-# along the ones, and n - r' zeros with the rest of sum q_j = n.
+# projected Gram matrix has the eigenvalues gamma, and the vector of ones has
+# the squared coordinates q_j = (n v_j'mu)^2/gamma_j in its axes. Its n - r'
+# other eigenvalues are 0, and share the rest of sum q_j = n.
 fit_flexible.sketch_sample <- function(sample, estimator) {
   moments <- sample$moments
   second_moments(sample, paste("estimator", estimator_word(estimator)))
@@ -180,7 +172,7 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
   }
   lambda <- tuned$lambda
   share <- spectrum$values / (spectrum$values + lambda)
-  # No more is lost of the plain mean than what is rounding.
+  # At lambda = 0 the coordinates would lose what the spectrum leaves out.
   mean <- if (lambda == 0) {
     moments$mean
   } else {
@@ -196,13 +188,13 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
   )
 }
 
-# The eigenpairs of nC that are more than rounding, and v_j'mu: list(values,
-# vectors, along).
+# The eigenpairs of nC that are more than rounding, `values` and `vectors`, and
+# `along`, the coordinates v_j'mu.
 sketch_spectrum <- function(sample) {
   moments <- sample$moments
   pairs <- .Call(C_r_eigen, sample$size * moments$covariance,
                  length(moments$mean))
-  # Of fewer rows than features the others are rounding, however large.
+  # With n rows all eigenvalues after the n-th are rounding, however large.
   kept <- pairs$values > spectrum_tolerance * max(pairs$values, 0) &
     seq_along(pairs$values) <= sample$n
   vectors <- take_columns(pairs$vectors, kept)
@@ -212,9 +204,8 @@ sketch_spectrum <- function(sample) {
 
 spectrum_tolerance <- 1e-12
 
-# The score as a function of a vector of lambdas, from the values that are not
-# 0, their q_j, and what the zeros add to the sums: they share what is left of
-# sum q_j = n.
+# The score of F-KMSE as a function of a vector of lambdas: from the eigenvalues
+# that are not 0, their q_j, and what the zeros add to the sums.
 sketch_score <- function(spectrum, n, select) {
   gamma <- spectrum$values
   q <- n^2 * spectrum$along^2 / gamma
@@ -225,14 +216,15 @@ sketch_score <- function(spectrum, n, select) {
     gcv = \(lambda) {
       inverse <- 1 / (gamma + lambda)
       h <- gamma * inverse
-      c <- lambda * n / (sum(inverse) + zeros / lambda)
+      factor <- lambda * n / (sum(inverse) + zeros / lambda)
       s1 <- sum(q * inverse) + rest / lambda
       s2 <- sum(q * inverse^2) + rest / lambda^2
       p <- sum(gamma * h * q)
-      cross <- c * s1 * sum(h) / n
-      square <- n * sum(gamma * h^2 * q) + c^2 * s2 * sum(h * inverse) / n +
-        trace + 2 * (c * sum(h^2 * q * inverse) - p - cross)
-      (trace - 2 * (p + cross - trace) / (n - 1) + square / (n - 1)^2) / n
+      mixed <- factor * s1 * sum(h) / n
+      square <- n * sum(gamma * h^2 * q) +
+        factor^2 * s2 * sum(h * inverse) / n +
+        trace + 2 * (factor * sum(h^2 * q * inverse) - p - mixed)
+      (trace - 2 * (p + mixed - trace) / (n - 1) + square / (n - 1)^2) / n
     },
     printed = \(lambda) {
       h <- gamma / (gamma + lambda)
@@ -244,7 +236,7 @@ sketch_score <- function(spectrum, n, select) {
 
 # --- The support -----------------------------------------------------------
 
-# The landmarks as points, with the sketch that they stand for.
+# The landmarks as a sample of points that knows its sketch.
 landmark_sample <- function(sketch, variable, group = NULL) {
   out <- sketch$landmarks[[variable]]$variable$sample
   class(out) <- c("landmark_sample", class(out))
@@ -278,7 +270,7 @@ sample_note.landmark_sample <- function(sample) {
   lost_line(sketch_sample(sample$sketch, sample$variable, sample$group))
 }
 
-# What projection on the landmarks takes of mean k(x, x).
+# Words for what projection on the landmarks takes of mean k(x, x).
 lost_line <- function(sample) {
   moments <- sample$moments
   if (is.na(moments$lost)) {
@@ -290,12 +282,7 @@ lost_line <- function(sample) {
   }
 }
 
-# The coordinates of the mean that centers: W'K_SS beta = W'mu~(S).
-mean_coordinates <- function(centered) {
-  drop(cross(centered$sample$root, centered$at))
-}
-
-# What doors say of arguments that a sketch has settled.
+# Hints of a door for arguments that a sketch has settled.
 sketch_hints <- function(...) {
   stats::setNames(rep("must not be given: it is the sketch's own",
                       ...length()), c(...))

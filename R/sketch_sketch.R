@@ -1,8 +1,8 @@
 #' Sketches of large data
 #'
-#' What kernel means, components, discriminants and tests need of a sample, in
-#' one pass over its rows: sums of features on landmarks, whose size does not
-#' depend on the number of rows, and which add up over parts.
+#' Sums over the rows of a sample from which kernel means, components,
+#' discriminants and tests can be computed. They take one pass over the rows,
+#' their size does not depend on the number of rows, and they add up over parts.
 #'
 #' With m landmarks S (see [kme_landmarks()]) and the kernel k, of n rows x with
 #' weights w (1 unless given) a sketch keeps n, \eqn{\sum w}{sum w}, \eqn{\sum
@@ -14,53 +14,55 @@
 #' W'k(S, x)}{phi(x) = W'k(S, x)}, `moments = 4` adds \eqn{\sum_i w_i
 #' |\phi(x_i)|^4}{sum_i w_i |phi(x_i)|^4} and \eqn{\sum_i w_i |\phi(x_i)|^2
 #' \phi(x_i)}{sum_i w_i |phi(x_i)|^2 phi(x_i)}, for shrinkage in [kme_fda()] and
-#' S-COSE. Two variables have landmarks and sums each, and
+#' S-COSE. Two variables have landmarks and sums each, and besides
 #' \eqn{\sum_i w_i k(S, x_i) l(T, y_i)'}{sum_i w_i k(S, x_i) l(T, y_i)'}. Each
-#' group has sums of its own; as a sample they are pooled.
+#' group has sums of its own; a sketch with groups, taken as one sample, pools
+#' them.
 #'
-#' What is made of a sketch is exactly what is made of the n points with the
-#' projected Gram matrix \eqn{\Phi\Phi'}{Phi Phi'}, \eqn{\Phi}{Phi} the n by r
-#' features. `print()` says what projection loses; more landmarks, or a larger
-#' bandwidth, lose less.
+#' A method gives exactly the same for a sketch as for the n points with the
+#' projected Gram matrix \eqn{\Phi\Phi'}{Phi Phi'}, where \eqn{\Phi}{Phi} is the
+#' n by r matrix of features. `print()` says what projection loses; more
+#' landmarks, or a larger bandwidth, lose less.
 #'
 #' @section Where a sketch goes:
 #' [kme()] (estimators `"kme"`, `"skmse"`, and `"fkmse"` by `select = "gcv"`,
 #' `"printed"` or `lambda`), [kme_pca()], [kme_cov()], [kme_fda()],
 #' [kme_density()], [mmd_test()], [mmd_pairwise()] and [hsic_test()] take a
-#' sketch for `x`; their functions are weights on the landmarks. What takes
-#' single rows is refused.
+#' sketch for `x`; their functions are weights on the landmarks. Methods that
+#' need single rows refuse it.
 #'
 #' @section Adding up:
-#' `a + b` is the sketch of the rows of both, `update(a, x)` adds those of `x`,
-#' on the same landmarks and kernel; `x[c("a", "b")]` has some of the groups.
+#' `a + b` is the sketch of the rows of both, on the same landmarks and kernel,
+#' and `update(a, x)` adds the rows of `x`; `x[c("a", "b")]` has some of the
+#' groups.
 #' Sums are compensated (Neumaier): no partition of the rows changes them by
 #' more than about 1e-13 of the sum of the sizes of their terms. [saveRDS()]
 #' keeps sketches.
 #'
 #' @section Bins:
-#' With `bin = 500` the rows of each group fall at random (of a stream within a
-#' chunk) into bins of 500, whose sums are kept, m numbers a bin: [mmd_test()]
-#' permutes bins, with an exact level; some hundred are enough. Rows in the last
-#' bin, if it is not full, do not take part; `update()` fills it further, `a +
-#' b` keeps the fuller one of two.
+#' With `bin = 500` the rows of each group fall at random (those of a stream
+#' within a chunk) into bins of 500. The sums of each bin are kept, m numbers a
+#' bin, and [mmd_test()] permutes bins, with an exact level; some hundred bins
+#' are enough. Rows in the last bin, if it is not full, do not take part;
+#' `update()` fills it further, and `a + b` keeps the fuller one of two.
 #'
 #' @section Chunks:
-#' A column may change its units in the middle of a source, or its meaning. A
-#' chunk of which projection loses 0.1 more than of those before, or where the
-#' quartiles of a column are those of before times one number above 1.5 or
-#' below 1/1.5 (of 100 rows or more), is a warning of class
-#' `kernmean_warning_chunks` that names the row, when it is read. `plot()` draws
-#' the share that each chunk loses. Levels that landmarks of one factor do not
-#' know are an error; beside other columns they are like none, and lost. Parts
-#' are compared within themselves, not with each other.
+#' A column may change its units in the middle of a source, or its meaning.
+#' Each chunk is compared with those before, and there is a warning of class
+#' `kernmean_warning_chunks` that names the row if projection loses 0.1 more of
+#' it, or if (with 100 rows or more) the quartiles of a column are those of
+#' before times one number above 1.5 or below 1/1.5. `plot()` draws the share
+#' that each chunk loses. Levels that landmarks of one factor do not have are an
+#' error; beside other columns such levels are like none of the landmarks, and
+#' lost. Parts are compared within themselves, not with each other.
 #'
 #' @param x The rows: a numeric matrix, a data frame or a vector, a stream (a
 #'   function, a `DBI` result, an Arrow stream, files), or a plain list of
 #'   these, the parts; see [kme_sketch_sources].
 #' @param landmarks A [kme_landmarks()], a list of two for two variables, a
-#'   sketch that has them, points, or how many to choose from `x` (`NULL`: 300),
-#'   which alone is for the formula method; streams and parts take those made
-#'   before.
+#'   sketch that has them, points, or how many to choose from `x` (`NULL`: 300).
+#'   The formula method takes a number only; streams and parts take landmarks
+#'   that were made before.
 #' @param kernel,scale The kernel and the [units] where landmarks are chosen
 #'   here.
 #' @param ... Must be empty; in the formula method, arguments of the default
@@ -69,38 +71,40 @@
 #' @param groups,weights The group of each row and its non-negative weight, or
 #'   the names of their columns (with a formula also variables of `data`).
 #'   Characters are put in the order of their letters in the C locale, and of
-#'   the numbers in them, `"week2"` before `"week10"`. Of weights n is
-#'   \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}; `"gcv"`, `"printed"` and bins
-#'   take none.
+#'   the numbers in them, `"week2"` before `"week10"`. With weights the
+#'   effective sample size \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2} takes
+#'   the place of n; `"gcv"`, `"printed"` and bins take no weights.
 #' @param moments The highest moments that are kept, 1, 2 or 4; `NULL` keeps the
-#'   second, and the fourth with groups and without bins.
+#'   second, and with groups and without bins the fourth.
 #' @param bin `NULL` or the number of rows of a bin.
 #' @param na.action [stats::na.fail()], or [stats::na.omit()], which drops rows
 #'   with missing values in the columns that are used and counts them.
 #' @param read,chunk,checkpoint For streams and parts, see [kme_sketch_sources].
-#' @param progress Show how far it is?
+#' @param progress Show a progress bar?
 #' @param formula `~ a + b` for one variable, `y ~ a + b` for two.
 #' @param data A data frame.
 #' @return An object of class `kme_sketch`, a list with
 #' \item{landmarks}{a list of one [kme_landmarks()], or of two}
-#' \item{n, dropped, left, parts}{number of rows, of those dropped for missing
-#'   values, of those in bins that are not full; of parts added up}
-#' \item{chunks}{a matrix with a row for each chunk, in their order (of more
-#'   than 200 neighbors are joined): `rows`, and of up to 2,000 rows of it,
-#'   evenly spaced, the share of mean k(x, x) that is `lost`, and median and
-#'   interquartile range of the numeric columns; `changed` is 1 where it was
-#'   unlike those before; of all groups together}
-#' \item{groups, kind}{their names and what they were read as, or `NULL`}
+#' \item{n, dropped, left, parts}{the numbers of rows, of rows dropped for
+#'   missing values, of rows in bins that are not full, and of parts added up}
+#' \item{chunks}{a matrix with a row for each chunk of all groups together, in
+#'   their order (of more than 200, neighbors are joined): `rows`; the share of
+#'   mean k(x, x) that is `lost`, and median and interquartile range of the
+#'   numeric columns, from up to 2,000 evenly spaced rows; `changed`, 1 where
+#'   the chunk was unlike those before}
+#' \item{groups, kind}{the names of the groups and what they were read as, or
+#'   `NULL`}
 #' \item{weighted, moments, bin, omit, columns}{what is kept, and how rows are
 #'   read}
 #' \item{sums}{for each group (or once) `sum` and `carry`, what rounding took
-#'   from it, lists of `n`, `weight`, `weight2`, `trace` (t), `first`, `second`,
-#'   `square`, `along`, those of a second variable with names in `_y`, `cross`}
+#'   from it: lists of `n`, `weight`, `weight2`, `trace` (t), `first`, `second`,
+#'   `square`, `along`, the same for a second variable with names that end in
+#'   `_y`, and `cross`}
 #' \item{bins}{for each group the sums `first` of full bins, m by bins, and the
 #'   `open` one}
-#' @details n m kernel values, n \eqn{m^2}{m^2} flops with second moments (n m r
-#' more with fourth), \eqn{16 m^2}{16 m^2} bytes a group (16 m with `moments =
-#' 1`). `summary()` has a table of the groups.
+#' @details A sketch takes n m kernel values, n \eqn{m^2}{m^2} flops with second
+#' moments (n m r more with fourth), and \eqn{16 m^2}{16 m^2} bytes a group (16
+#' m with `moments = 1`). `summary()` has a table of the groups.
 #' @references
 #' Williams, C. K. I. and Seeger, M. (2001). Using the Nyström method to speed
 #' up kernel machines. *Advances in Neural Information Processing Systems* 13.
@@ -209,7 +213,7 @@ sketch_formula_arguments <- door_table(
 
 is_name <- \(x) is.character(x) && length(x) == 1L
 
-# A sketch without rows; `options` are those of the door.
+# A sketch without rows; `options` are arguments of the door.
 empty_sketch <- function(landmarks, options) {
   new_fit("kme_sketch", list(
     landmarks = landmarks, n = 0, groups = NULL, kind = NULL, dropped = 0,
@@ -223,8 +227,9 @@ empty_sketch <- function(landmarks, options) {
 
 # --- Arguments -------------------------------------------------------------
 
-# A request with `columns`, the names of those that hold groups and weights,
-# besides those that are known; what is given row by row stays where it is.
+# A request with `columns`, the names of the columns that hold groups and
+# weights, besides the ones that are known. Groups and weights that are given
+# row by row stay arguments.
 read_rows <- function(asked, columns = list()) {
   stream <- reads_source(asked)
   n <- NROW(asked$x)
@@ -247,7 +252,7 @@ read_rows <- function(asked, columns = list()) {
   asked
 }
 
-# A list of one or two sets of landmarks.
+# The list of one or two sets of landmarks that were asked for.
 read_landmarks <- function(asked) {
   landmarks <- asked$landmarks
   if (inherits(landmarks, "kme_landmarks")) landmarks <- list(landmarks)
@@ -297,7 +302,7 @@ check_landmark_list <- function(landmarks, asked) {
   unname(landmarks)
 }
 
-# A group, or a weight, is no coordinate too.
+# An error if a column of groups or weights is also one of the landmarks.
 check_columns_apart <- function(landmarks, columns) {
   used <- unlist(lapply(landmarks, landmark_columns))
   twice <- names(columns)[unlist(columns) %in% used]
@@ -308,7 +313,7 @@ check_columns_apart <- function(landmarks, columns) {
   }
 }
 
-# The columns of a data frame that hold no groups and weights.
+# A data frame or matrix without some columns, such as groups and weights.
 without_columns <- function(x, columns) {
   if (!length(columns)) {
     return(x)
@@ -317,7 +322,8 @@ without_columns <- function(x, columns) {
   take_columns(x, !colnames(x) %in% columns)
 }
 
-# Those of the variable of ~ a + b, or of the two of y ~ a + b.
+# The list of landmarks of the variable of ~ a + b, or of the two variables of
+# y ~ a + b.
 formula_landmarks <- function(formula, data, options, home) {
   frame <- pilot_frame(data, pilot_size(options$pilot, options$kernel))
   call <- call("kme_landmarks", data = frame)
@@ -344,9 +350,11 @@ formula_landmarks <- function(formula, data, options, home) {
 
 # --- The pass over the rows --------------------------------------------------
 
+# The sketch with the rows that were asked for.
 run_sketch <- function(sketch, asked) {
   x <- asked$x
-  # The values of a user's function are stored, a chunk of them at a time.
+  # The values of a user's function are stored for a chunk at a time, at most
+  # 2^22 of them.
   for (l in sketch$landmarks) {
     if (kernel_has(l$kernel, "function")) {
       asked$chunk <- min(asked$chunk, max(1, 2^22 %/% l$m))
@@ -359,7 +367,7 @@ run_sketch <- function(sketch, asked) {
     folder <- open_folder(asked$checkpoint, sketch, asked$read)
     landmarks <- sketch$landmarks
     x <- drop_twice(list(x))[[1L]]
-    task <- list(x = x, file = part_files(list(x), folder))
+    task <- new_source_task(x, part_files(list(x), folder))
     sketch <- run_source(task, sketch, asked)$sketch
     sketch$landmarks <- landmarks
   } else {
@@ -380,7 +388,8 @@ run_sketch <- function(sketch, asked) {
   sketch
 }
 
-# Are the rows points as they are? Then chunks would only be copies of them.
+# Can all rows be read at once, as they are points already? Chunks would only be
+# copies of them.
 reads_in_place <- function(sketch, asked) {
   kernel <- sketch$landmarks[[1L]]$kernel
   is.matrix(asked$x) && is.double(asked$x) && is.null(sketch$bin) &&
@@ -422,7 +431,7 @@ fit_lines.kme_sketch <- function(x, digits) {
   )
 }
 
-# What the variables are called.
+# The names of the variables.
 variable_labels <- function(sketch) {
   labels <- vapply(sketch$landmarks, `[[`, "", c("variable", "name"))
   if (anyDuplicated(labels) || any(nchar(labels) > 20L)) {
@@ -432,31 +441,32 @@ variable_labels <- function(sketch) {
   labels
 }
 
-# Rows, norm of the kernel mean, mean k(x, x) and the share of it that is lost,
-# of each group.
 fit_facts.kme_sketch <- function(x) {
   c(list(nobs = x$n, dropped = x$dropped, groups = length(x$groups),
          landmarks = x$landmarks[[1L]]$m),
     kernel_columns(x$landmarks[[1L]]$kernel))
 }
 
+# For each group rows, norm of the kernel mean, mean k(x, x) and the share of it
+# that is lost.
 fit_rows.kme_sketch <- function(x, ...) {
   check_any_rows(x)
   groups <- which(group_numbers(x, "weight") > 0)
   rows <- lapply(seq_along(x$landmarks), \(v) {
     samples <- lapply(groups, \(g) sketch_sample(x, v, g))
-    of <- \(name) vapply(samples, `[[`, 1, name)
+    field <- \(name) vapply(samples, `[[`, 1, name)
     data.frame(
       group = if (is.null(x$groups)) "all" else x$groups[groups],
-      variable = variable_labels(x)[v], n = of("n"), size = of("size"),
-      norm = sqrt(of(c("moments", "rho"))), trace = of(c("moments", "trace")),
+      variable = variable_labels(x)[v], n = field("n"), size = field("size"),
+      norm = sqrt(field(c("moments", "rho"))),
+      trace = field(c("moments", "trace")),
       lost = lost_shares(samples)
     )
   })
-  table <- do.call(rbind, rows)
-  if (length(rows) == 1L) table$variable <- NULL
-  if (!x$weighted) table$size <- NULL
-  table
+  each <- do.call(rbind, rows)
+  if (length(rows) == 1L) each$variable <- NULL
+  if (!x$weighted) each$size <- NULL
+  each
 }
 
 fit_summary.kme_sketch <- function(x) {
@@ -512,22 +522,18 @@ update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
                " as for the rows so far")
   }
   if (is.null(checkpoint) && !is_plain_list(x)) {
-    # Its open bin is filled further by what comes one after the other.
+    # Rows are added one chunk after the other, so that they fill the open bin.
     object$columns <- asked$columns
     return(run_sketch(object, asked))
   }
-  merge_sketches(object, run_sketch(unfilled(object, asked$columns), asked))
+  empty <- empty_sketch(object$landmarks,
+                        replace(object, "columns", list(asked$columns)))
+  merge_sketches(object, run_sketch(empty, asked))
 }
 
 more_arguments <- do.call(door_table, c("update.kme_sketch", row_arguments,
                                         list(rules = row_rules)))
 
-# A sketch such as another one, of no rows and without groups.
-unfilled <- function(sketch, columns = sketch$columns[
-                       names(sketch$columns) == "weights"]) {
-  sketch$columns <- columns
-  empty_sketch(sketch$landmarks, sketch)
-}
 
 #' @rdname kme_sketch
 #' @param e1,e2 Sketches on the same landmarks.
@@ -552,7 +558,7 @@ unfilled <- function(sketch, columns = sketch$columns[
 }
 
 #' @rdname kme_sketch
-#' @param i The names of groups, or `TRUE` for those that are kept.
+#' @param i The names of groups, or a logical value for each group.
 #' @export
 `[.kme_sketch` <- function(x, i) {
   if (missing(i)) {
@@ -569,7 +575,7 @@ unfilled <- function(sketch, columns = sketch$columns[
   x$sums <- x$sums[at]
   x["bins"] <- list(x$bins[at])
   x$n <- sum(group_numbers(x, "n"))
-  # Of which group dropped rows would have been is not known.
+  # The groups of dropped rows are not known.
   x$dropped <- 0
   if (!is.null(x$bin)) x$left <- count_left(x)
   x

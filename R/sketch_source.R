@@ -6,15 +6,15 @@
 # Offers from sketch_sums.R: by_numbers, check_same_landmarks, full_bins,
 #   group_numbers.
 # Offers from sketch_sample.R: check_one_variable, group_samples,
-#   lost_shares, mean_coordinates, second_moments, sketch_bins,
-#   sketch_cross, sketch_hints, sketch_sample, warn_lost.
-# Offers from sketch_sketch.R: unfilled, variable_labels.
+#   lost_shares, second_moments, sketch_cross, sketch_hints, sketch_sample,
+#   warn_lost.
+# Offers from sketch_sketch.R: variable_labels.
 
 #' Sources of rows for sketches
 #'
-#' What [kme_sketch()] and [kme_landmarks()] read besides data in memory, rows
-#' that come in chunks; and what [kme_sketch()] alone takes, lists of parts, on
-#' which work is shared out, kept and gone on with.
+#' Sources of rows that come in chunks, for [kme_sketch()] and
+#' [kme_landmarks()]; and lists of parts, for [kme_sketch()] alone, whose parts
+#' can be worked on by several processes, kept in a folder and resumed.
 #'
 #' @section Sources: A source yields chunks, data frames or matrices with the
 #' columns of the landmarks (found by name; others are ignored), and is read
@@ -43,14 +43,14 @@
 #'     starts, and those without rows by a warning; names such as `https://...`
 #'     are left to `read`.}
 #' }
-#' Chunks of more than `chunk` rows are handed on in slices, those without rows
-#' are passed over. No chunk is kept: memory is that of one (of a file, where
-#' `read` returns it whole) and of the sums.
+#' Chunks of more than `chunk` rows are handed on in slices, and chunks without
+#' rows are passed over. No chunk is kept: memory is that of one chunk (of a
+#' file, where `read` returns it whole) and of the sums.
 #'
 #' Whatever goes wrong in a source, or with the rows that it yields, is an error
 #' of class `kernmean_error_source` that names the source, its chunk and the
-#' rows done before; its field `parent` is the error met, its fields `part`,
-#' `place` and `rows` say where.
+#' rows done before. Its field `parent` is the original error, and its fields
+#' `part`, `place` and `rows` say where it happened.
 #'
 #' @section Parts and engines: A plain list of sources (or of data) is a list of
 #' parts, sketched one by one and added up in their order. If the package
@@ -59,8 +59,8 @@
 #' cluster with future.batchtools. A part is sent as it stands in the list: a
 #' file name or a function that opens a database is a few hundred bytes, a
 #' matrix goes whole; a DBI result, a stream and a connection cannot be sent.
-#' Out go the landmarks besides, back come \eqn{m^2}{m^2} numbers. The package
-#' must be installed on all machines.
+#' The landmarks are sent with each part, and \eqn{m^2}{m^2} numbers come back.
+#' The package must be installed on all machines.
 #'
 #' The sums of a part are the same bits wherever it is worked on. How the rows
 #' are cut into parts does not matter beyond 1e-13, as sums are compensated.
@@ -70,47 +70,48 @@
 #' environment variable `OMP_NUM_THREADS` said when it was started.
 #'
 #' Files that are given twice are counted once, with a warning.
-#' [kme_landmarks()] takes one source, of files a vector of their names.
+#' [kme_landmarks()] takes one source, which may be a vector of file names.
 #'
-#' If a part fails the others are finished, and the error names those that
+#' If a part fails, the others are finished, and the error names those that
 #' failed. A part that is lost with the process that worked on it is worked on
-#' once more, and named if it is lost again; nothing else is tried again.
+#' once more; if it is lost again, the error names it.
 #'
-#' @section Checkpoints: With `checkpoint`, a folder (made if it is missing),
-#' what is done is kept there: each part when it is finished, and every few
-#' seconds, at an error and at an interrupt the sums of the part at work. The
-#' same call made again goes on: finished parts are read, and in a part that was
-#' at work the rows that are done are passed over. Files, data and functions
+#' @section Checkpoints: `checkpoint` is a folder (made if it is missing) that
+#' keeps work: each part when it is finished, and the sums of the part at work
+#' every few seconds, at an error and at an interrupt. The same call made again
+#' resumes the work: finished parts are read from the folder, and in a part that
+#' was at work the rows that are done are passed over. Files, data and functions
 #' that open a source begin anew by themselves; a function that yields the
-#' chunks itself, and a DBI result, are to be made anew. Rows must come in the
+#' chunks itself, and a DBI result, must be made anew. Rows must come in the
 #' same order again (a query needs an `ORDER BY`).
 #' A finished result is returned at once, but for a look at the first rows of
-#' such functions and DBI results. Parts are known by what they are, not by
-#' their place: a call with more files than yesterday's, a list of them as of
-#' `as.list(list.files())`, reads the new ones only (a vector is one part).
+#' such functions and DBI results. Parts are known by their content, not by
+#' their place: a call with a longer list of files than yesterday's, such as
+#' `as.list(list.files())`, reads the new files only (a vector is one part).
 #' Files are told apart by path, size and time, data by sums, functions by their
 #' code and the values that it uses, queries by their SQL. A folder of calls
 #' with other landmarks, options or `read` is refused; `chunk` and `progress`
 #' may differ.
 #'
-#' Not seen are what a function writes by `<<-`, and what stands in
-#' environments, behind connections, deep in lists, or in the files and tables
-#' that it opens. Two parts of one list that differ in no more are refused; one
-#' by itself that opens a source is given what was kept of the other. A folder
-#' each tells them apart, or a function with the values: `\\() rows(path)`.
+#' Variables that a function writes by `<<-` are not compared, nor is what
+#' stands in environments, behind connections, deep in lists, or in the files
+#' and tables that it opens. Two parts of one list that differ in nothing else
+#' are refused. A single part that opens a source, and differs in nothing else
+#' from another one, is given what was kept of the other; use a folder for each,
+#' or a function with the values: `\\() rows(path)`.
 #'
-#' With a `read` that was mended take an empty folder. Files that the old one
-#' can read may be sketched by it from the old folder, and `+` adds both.
+#' After a change of `read` take an empty folder. Files that the old `read` can
+#' read may be sketched by it from the old folder, and `+` adds both sketches.
 #'
-#' What a folder holds is used only if it is plain, vectors and lists of them
-#' without any code, and whole, as its checksum says: a damaged part is named by
-#' a warning and worked on again. That keeps accidents out. Whoever may write to
-#' the folder can still put other numbers into it: it needs the trust of your
-#' data.
+#' A file in the folder is used only if it is plain (vectors and lists of them
+#' without any code) and whole, by its checksum; a damaged part is named by a
+#' warning and worked on again. That keeps accidents out. Whoever may write to
+#' the folder can still put other numbers into it, so protect it as you protect
+#' your data.
 #'
-#' On machines that do not see the folder, parts are kept as they come back.
-#' What cannot be kept, on a full disk, is a warning, and work goes on. Remove
-#' the folder when the sketch is saved.
+#' If other machines do not see the folder, their parts are kept when they come
+#' back. If a part cannot be kept, because the disk is full, there is a warning,
+#' and work goes on. Remove the folder when the sketch is saved.
 #'
 #' @examples
 #' # A function that yields chunks: here of one file, read in pieces.
@@ -133,7 +134,7 @@
 #' landmarks <- kme_landmarks(faithful, 20)
 #' kme_sketch(in_chunks(path, 100), landmarks)
 #'
-#' # Parts, under the plan that holds, finished parts kept
+#' # Parts, under the current plan; finished parts are kept
 #' folder <- tempfile()
 #' kme_sketch(list(path, in_chunks(path, 50)), landmarks, checkpoint = folder)
 #' unlink(c(path, folder), recursive = TRUE)
@@ -142,13 +143,13 @@
 #' @name kme_sketch_sources
 NULL
 
-# Does x yield rows (a function, a query, an Arrow stream, file names) or hold
-# them?
+# Does x yield rows (a function, a query, an Arrow stream, file names)? Other
+# sources hold them.
 is_stream <- function(x) {
   is.function(x) || is_opened(x) || is.character(x) && is.null(dim(x))
 }
 
-# Is it being read, or what an Arrow stream can be made of?
+# Is x open for reading, or can an Arrow stream be made of it?
 is_opened <- function(x) {
   inherits(x, c("DBIResult", "DBIResultArrow", "row_blocks")) ||
     is.object(x) && typeof(x) %in% c("externalptr", "environment") &&
@@ -161,11 +162,13 @@ is_opened <- function(x) {
 
 # --- Sources -----------------------------------------------------------------
 
-# list(next_chunk: a data frame or matrix of 1 to `chunk` rows, NULL at the end;
-# position: rows it has given; close; label: words for what is read now; anew:
-# does the source begin anew whenever it is opened?) of a stream, or of data in
-# memory.
-open_stream <- function(x, read = NULL, chunk = 50000L) {
+# A source that is being read, or data in memory, as functions:
+#   next_chunk   a data frame or matrix of 1 to `chunk` rows, NULL at the end
+#   position     the number of rows that it has given
+#   close        closes what was opened here
+#   label        words for what is read now
+#   anew         does the source begin anew whenever it is opened?
+new_row_stream <- function(x, read = NULL, chunk = 50000L) {
   source <- open_source(x, read, chunk)
   held <- NULL
   at <- 0
@@ -173,7 +176,7 @@ open_stream <- function(x, read = NULL, chunk = 50000L) {
   ended <- FALSE
   next_chunk <- function() {
     while (!ended && at == NROW(held)) {
-      # What is done with goes before the next comes.
+      # The old rows are freed before the next come.
       held <<- NULL
       at <<- 0
       held <<- as_chunk(source$fetch())
@@ -193,28 +196,18 @@ open_stream <- function(x, read = NULL, chunk = 50000L) {
     source[c("close", "label", "anew")])
 }
 
-# list(fetch: what comes next, NULL at the end; close; label; anew). What a
-# source gives may be a source itself, which is then read to its end and, as it
-# is `ours`, closed.
+# The functions of a stream that are those of its source: `fetch` gives rows as
+# they come, NULL at the end. A source may give another source, which is then
+# read to its end and, as it is `ours`, closed.
 open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
-  kind <- if (is.function(x)) "function" else
-    if (is_opened(x)) "blocks" else
-      if (is_stream(x)) "file" else "data"
-  if (kind == "blocks") x <- row_blocks(x, chunk)
+  kind <- source_kind(x)
+  x <- switch(kind, blocks = row_blocks(x, chunk), "function" = ending(x), x)
   if (kind == "file") check_files(x)
-  if (kind == "function") x <- ending(x)
   calls <- 0
-  # Is nothing read yet of the file at work?
+  # Has the file at work given no row yet?
   bare <- FALSE
   inner <- NULL
   opened <- FALSE
-  following <- switch(
-    kind,
-    "function" = \() if (!opened) x(),
-    file = \() if (calls <= length(x)) read_file(x[calls], read, chunk),
-    blocks = \() x$fetch(),
-    data = \() if (calls == 1) rows_of_vector(x)
-  )
   close_inner <- function() {
     if (!is.null(inner)) inner$close()
     inner <<- NULL
@@ -227,11 +220,11 @@ open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
         return(rows)
       }
       close_inner()
-      if (bare) {
-        warn_kernmean("the file '", x[calls], "' has no rows", kind = "empty")
-      }
+      if (bare) warn_empty(x[calls])
       calls <<- calls + 1
-      value <- following()
+      value <- if (!opened || kind != "function") {
+        next_value(kind, x, calls, read, chunk)
+      }
       bare <<- kind == "file" && !is.null(value) &&
         (is_stream(value) || NROW(value) == 0L)
       if (!is_stream(value)) {
@@ -247,20 +240,41 @@ open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
       close_inner()
       if (ours && kind == "blocks") x$close()
     },
-    label = \() c(
-      if (kind == "file") {
-        paste0("file '", x[min(max(calls, 1), length(x))], "'")
-      } else if (kind != "data" && is.null(inner)) {
-        c(if (kind == "blocks") x$label else kind,
-          paste("chunk", max(calls, 1)))
-      },
-      if (!is.null(inner)) inner$label()
-    ),
+    label = \() source_label(kind, x, max(calls, 1), inner),
     anew = \() opened || kind %in% c("file", "data")
   )
 }
 
-# What is being read: list(fetch: the next rows, NULL at the end; close; label).
+warn_empty <- function(file) {
+  warn_kernmean("the file '", file, "' has no rows", kind = "empty")
+}
+
+source_kind <- function(x) {
+  if (is.function(x)) "function" else if (is_opened(x)) "blocks" else
+    if (is_stream(x)) "file" else "data"
+}
+
+# The rows, or the source, that a source of some kind gives at a call, counted
+# from 1; NULL at the end.
+next_value <- function(kind, x, call, read, chunk) {
+  switch(kind,
+    "function" = x(),
+    file = if (call <= length(x)) read_file(x[call], read, chunk),
+    blocks = x$fetch(),
+    data = if (call == 1) rows_of_vector(x)
+  )
+}
+
+# Words for what a source is reading.
+source_label <- function(kind, x, call, inner) {
+  c(if (kind == "file") {
+    paste0("file '", x[min(call, length(x))], "'")
+  } else if (kind != "data" && is.null(inner)) {
+    c(if (kind == "blocks") x$label else kind, paste("chunk", call))
+  }, if (!is.null(inner)) inner$label())
+}
+
+# An open query or Arrow stream as blocks of rows.
 row_blocks <- function(x, chunk) {
   if (inherits(x, "row_blocks")) {
     return(x)
@@ -277,7 +291,7 @@ row_blocks <- function(x, chunk) {
   # Older versions of DBI know no Arrow.
   fetch <- if (query) getExportedValue("DBI", "dbFetchArrowChunk")
   stream <- if (!query) nanoarrow::as_nanoarrow_array_stream(x)
-  # Batches are short.
+  # Batches are short, and so several make a block.
   new_blocks(function() {
     batches <- list()
     rows <- 0
@@ -293,12 +307,17 @@ row_blocks <- function(x, chunk) {
   }, \() if (query) DBI::dbClearResult(x) else stream$release(), "Arrow stream")
 }
 
+# Blocks of rows that are being read:
+#   fetch   function: the next rows, NULL at the end
+#   close   function that ends reading
+#   label   a word for errors
 new_blocks <- function(fetch, close, label = NULL) {
   structure(list(fetch = \() if (NROW(rows <- fetch())) rows, close = close,
                  label = label), class = "row_blocks")
 }
 
-# A function that gives its data whole, again and again, has no end.
+# The function x, with an error if it gives its data whole again and again and
+# so would have no end.
 ending <- function(x) {
   force(x)
   last <- NULL
@@ -317,10 +336,9 @@ ending <- function(x) {
   }
 }
 
-# What `read` may be.
 a_reader <- maybe(is_a("function", "a function of a file name"))
 
-# Rows, what yields them, or parts of these.
+# The kind of argument that is rows, a stream of them, or a list of `parts`.
 a_source <- function(parts) {
   new_kind("a matrix, a data frame, a vector or a stream of rows", \(x) {
     is_vector(x) || is.matrix(x) || is.data.frame(x) || is_stream(x) ||
@@ -328,7 +346,7 @@ a_source <- function(parts) {
   })
 }
 
-# A connection is an integer with a class.
+# A connection, an integer with a class, is none.
 is_vector <- function(x) {
   is.null(dim(x)) && (is.numeric(x) || has_levels(x)) &&
     !inherits(x, "connection")
@@ -339,7 +357,8 @@ rows_of_vector <- function(x) {
     matrix(as_numbers(x, "x"), ncol = 1L)
 }
 
-# Without `read` the readers of files of which nothing else is said.
+# The rows of a file, or a source of them; without `read` by the reader that
+# goes with the name of the file.
 read_file <- function(path, read, chunk) {
   is <- \(ending) grepl(paste0("[.]", ending, "$"), path, ignore.case = TRUE)
   rows <- if (is.null(read) && is("rds") || identical(read, readRDS)) {
@@ -365,7 +384,8 @@ read_file <- function(path, read, chunk) {
   rows_of_vector(rows)
 }
 
-# Read by commas, columns that something else separates would be one of text.
+# An error if something else than commas separates the columns of a file, which
+# would be read as one column of text.
 check_commas <- function(path) {
   header <- if (file.exists(path)) readLines(path, 1L, warn = FALSE)
   header <- gsub("\"[^\"]*\"", "", header, useBytes = TRUE)
@@ -377,8 +397,8 @@ check_commas <- function(path) {
   }
 }
 
-# The rows that a file of R's has. It may hold code, which must not run: a
-# function would be called as a source, a promise runs when it is looked at.
+# The rows in a file of saveRDS(). The file may hold code, which must not run: a
+# function would be called as a source, and a promise runs when it is looked at.
 read_data <- function(path) {
   x <- list(readRDS(path))
   if (typeof(.subset2(x, 1L)) == "list") {
@@ -393,9 +413,9 @@ read_data <- function(path) {
   x[[1L]]
 }
 
-# Is it a vector without code, or a list of such ones, and are its attributes? A
-# file may hold promises, which run when they are looked at: typeof() alone of
-# what is in a list does not.
+# Is x a vector without code, or a list of such vectors, and are its attributes?
+# A file may hold promises, which run when they are looked at, but not by
+# typeof() of an element of a list.
 is_plain <- function(x, depth = 20L) {
   if (depth == 0L) {
     return(FALSE)
@@ -413,8 +433,8 @@ is_plain <- function(x, depth = 20L) {
   plain(typeof(x))
 }
 
-# A file by the reader of package data.table, in blocks of lines; NULL where
-# that is not installed, or where read.csv() reads its first rows otherwise.
+# Blocks of rows of a file, by the reader of the package data.table; NULL where
+# that is not installed, or reads the first rows otherwise than read.csv().
 csv_blocks <- function(path, chunk) {
   if (!file.exists(path) || !requireNamespace("data.table", quietly = TRUE)) {
     return(NULL)
@@ -434,52 +454,59 @@ csv_blocks <- function(path, chunk) {
     return(NULL)
   }
   file <- file(path, "r")
-  quotes <- \(x) sum(nchar(gsub("[^\"]+", "", x, perl = TRUE, useBytes = TRUE)))
-  # A quoted field may go over lines.
-  read_lines <- function(n) {
-    lines <- readLines(file, n, warn = FALSE)
-    while (quotes(lines) %% 2 == 1 &&
-             length(more <- readLines(file, 1L, warn = FALSE))) {
-      lines <- c(lines, more)
-    }
-    if (length(lines) && !any(nzchar(lines))) read_lines(n) else lines
-  }
-  read_lines(1L)
+  next_lines(file, 1L)
   new_blocks(function() {
-    lines <- read_lines(chunk)
+    lines <- next_lines(file, chunk)
     if (length(lines)) {
       plain <- \(e) utils::read.csv(text = lines, header = FALSE,
                                     col.names = names(first),
                                     colClasses = classes)
-      # Quotes within quotes would stay doubled; and what it warns of. A text of
-      # one string needs no file, which a full disk would cut.
+      # Rows with quotes within quotes, which fread() would leave doubled, or of
+      # which it warns, are left to read.csv(). A text of one string needs no
+      # temporary file, which a full disk would cut.
       rows <- if (any(grepl("\"\"", lines, fixed = TRUE, useBytes = TRUE)))
         plain() else
           tryCatch(fast(text = paste(c(lines, ""), collapse = "\n"),
                         header = FALSE), error = plain, warning = plain)
-      # T and F are no numbers where there were numbers.
-      rows[] <- Map(\(now, before) {
-        if (is.numeric(before) && is.logical(now) && !all(is.na(now)))
-          as.character(now) else now
-      }, rows, first)
-      rows
+      keep_words(rows, first)
     }
   }, \() close(file))
+}
+
+# The rows of a file with T and F as words in columns that had numbers `before`.
+keep_words <- function(rows, before) {
+  rows[] <- Map(\(new, old) {
+    if (is.numeric(old) && is.logical(new) && !all(is.na(new)))
+      as.character(new) else new
+  }, rows, before)
+  rows
+}
+
+# The next n lines of a file, and more where a quoted field goes over lines;
+# empty lines alone are passed over.
+next_lines <- function(file, n) {
+  quotes <- \(x) sum(nchar(gsub("[^\"]+", "", x, perl = TRUE, useBytes = TRUE)))
+  lines <- readLines(file, n, warn = FALSE)
+  while (quotes(lines) %% 2 == 1 &&
+           length(more <- readLines(file, 1L, warn = FALSE))) {
+    lines <- c(lines, more)
+  }
+  if (length(lines) && !any(nzchar(lines))) next_lines(file, n) else lines
 }
 
 check_files <- function(paths, name = "x") {
   if (length(paths) == 0L || anyNA(paths)) {
     stop_input("'", name, "' must have names of files, not ", describe(paths))
   }
-  missing <- paths[!grepl("^[[:alnum:]]+://", paths) & !file.exists(paths)]
-  if (length(missing)) {
+  absent <- paths[!grepl("^[[:alnum:]]+://", paths) & !file.exists(paths)]
+  if (length(absent)) {
     stop_input("'", name, "' must name files that exist; missing: ",
-               quoted(missing))
+               quoted(absent))
   }
 }
 
-# Files that are given twice, in one part or in two, are counted once. Equal
-# data may be other rows.
+# The parts without files that are given twice, in one part or in two, with a
+# warning. Equal data may be other rows, and stay.
 drop_twice <- function(parts) {
   gone <- logical(length(parts))
   seen <- twice <- character()
@@ -498,7 +525,7 @@ drop_twice <- function(parts) {
   parts[!gone]
 }
 
-# What a source yielded as a plain data frame or a matrix.
+# The value of a source as a plain data frame or a matrix; NULL stays.
 as_chunk <- function(x) {
   if (is.data.frame(x)) {
     plain_frame(x)
@@ -525,8 +552,8 @@ plain_frame <- function(x) {
   x
 }
 
-# What an expression gives; an error in it is one of the source, after so many
-# rows of it. `part` is the name of the part, NULL for the only one.
+# The value of an expression; an error in it becomes one of the source, after so
+# many of its rows. `part` is the name of the part, NULL for the only one.
 from_source <- function(value, stream, rows, part = NULL) {
   tryCatch(value, error = \(e) {
     stop(source_error(
@@ -554,11 +581,11 @@ source_error <- function(parent, place, rows, part = NULL, hint = NULL) {
 # --- A pilot -----------------------------------------------------------------
 
 # A uniform sample of `size` rows of a stream, all if there are no more, in
-# their order. In one pass: each row draws a key, and the rows with the `size`
-# smallest keys are kept. Those that were among them once are thrown out
-# whenever they are as many again.
+# their order, in one pass. Each row draws a key, and the rows with the `size`
+# smallest keys are kept. Rows that no longer belong to them are thrown out
+# when there are `size` of these.
 pilot_rows <- function(x, size, read = NULL, chunk = 50000L) {
-  stream <- open_stream(x, read, chunk)
+  stream <- new_row_stream(x, read, chunk)
   on.exit(stream$close())
   kept <- list()
   keys <- numeric()
@@ -598,8 +625,8 @@ pilot_rows <- function(x, size, read = NULL, chunk = 50000L) {
   pilot
 }
 
-# A chunk with the columns of the first one, whose kinds are `first`, which must
-# be there and of their kinds.
+# A chunk with the columns of the first chunk only. Their kinds must be `first`,
+# those of the first chunk.
 match_chunk <- function(frame, first) {
   if (is.null(frame) || is.null(first)) {
     return(frame)
@@ -611,10 +638,10 @@ match_chunk <- function(frame, first) {
     }
     return(frame)
   }
-  missing <- setdiff(names(first), colnames(frame))
-  if (length(missing)) {
-    stop_input("the column", if (length(missing) > 1L) "s", " ",
-               quoted(missing), " must be among its columns")
+  absent <- setdiff(names(first), colnames(frame))
+  if (length(absent)) {
+    stop_input("the column", if (length(absent) > 1L) "s", " ",
+               quoted(absent), " must be among its columns")
   }
   refuse_twice(names(first), "x")
   frame <- take_columns(frame, names(first))
@@ -627,8 +654,8 @@ match_chunk <- function(frame, first) {
   frame
 }
 
-# What the columns hold, by their names; NA for missing values alone, which say
-# nothing.
+# The kinds of the columns, by their names; NA for a column of missing values
+# alone, which say nothing.
 frame_kinds <- function(frame) {
   if (!is.data.frame(frame)) {
     return(stats::setNames(rep("numeric", ncol(frame)), colnames(frame)))

@@ -1,14 +1,11 @@
-# The sums of a sketch: of a set of rows, added up, and merged. A record is
-# list(sum, carry), two lists of the same names and shapes: sums over rows, and
-# what rounding has taken from them (Neumaier; NULL for nothing so far), so that
-# their total depends on how rows were dealt to parts no more than on the order
-# of a few numbers.
+# The sums of a sketch: over the rows of a chunk, added up, and merged.
 
 # --- Rows ------------------------------------------------------------------
 
-# The sketch with the rows of a chunk. `rows`: a matrix, data frame or vector;
-# `y`: of two variables the second where it is not among the columns; groups,
-# weights: a value for each row, NULL where they are columns or there are none.
+# The sketch with the rows of a chunk, a matrix, data frame or vector. `y` is
+# the second of two variables where it is not among the columns; groups and
+# weights have a value for each row, and are NULL where they are columns or
+# there are none.
 add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   chunk <- read_chunk(sketch, rows, y, groups, weights)
   if (chunk$n) sketch <- watch_chunk(sketch, chunk)
@@ -19,18 +16,24 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   }
   sketch$weighted <- sketch$weighted || !is.null(chunk$weights)
   if (is.null(chunk$groups)) {
-    # Without a copy of all rows.
-    return(add_group(sketch, 1L, chunk$points, chunk$weights))
+    # No copy of all rows is made.
+    add_group(sketch, 1L, chunk$points, chunk$weights)
+  } else {
+    add_groups(sketch, chunk)
   }
+}
+
+# The sketch with the rows of a chunk that has groups.
+add_groups <- function(sketch, chunk) {
   sketch$kind <- same_kind(sketch, chunk)
   sketch$groups <- union(sketch$groups, levels(chunk$groups))
-  # Numbers that were meant as a variable would make a group of each row.
+  # A variable of numbers that was taken for groups would make each row a group.
   m <- sum(vapply(sketch$landmarks, `[[`, 1L, "m"))
   check_memory(2 * if (sketch$moments > 1) m^2 else m, length(sketch$groups),
                "take fewer groups or landmarks",
                what = "the sums of all groups")
   each <- split(seq_len(chunk$n), chunk$groups)
-  # By number: a group may be called "".
+  # Groups are found by number, as a name may be "".
   at <- match(levels(chunk$groups), sketch$groups)
   for (g in seq_along(each)) {
     some <- each[[g]]
@@ -40,32 +43,24 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   sketch
 }
 
-# Names in the order of their numbers, week2 before week10. The decimals of a
-# number stay as they are.
-by_numbers <- function(names) {
-  padded <- names
-  numbers <- gregexpr("(?<![0-9.])[0-9]+", names, perl = TRUE)
-  regmatches(padded, numbers) <- lapply(regmatches(names, numbers), sprintf,
+# Labels in the order of the numbers in them, week2 before week10. Decimals of a
+# number are compared digit by digit.
+by_numbers <- function(labels) {
+  padded <- labels
+  numbers <- gregexpr("(?<![0-9.])[0-9]+", labels, perl = TRUE)
+  regmatches(padded, numbers) <- lapply(regmatches(labels, numbers), sprintf,
                                         fmt = "%20s")
-  names[order(padded, method = "radix")]
+  labels[order(padded, method = "radix")]
 }
 
-# list(n, dropped; points: those of each variable, frames: their columns,
-# groups: a factor, kind: what they came as, weights).
+# The rows of a chunk that count: their number n and that of the `dropped` ones;
+# points and frames, the points and the columns of each variable; groups, a
+# factor, and the kind that they came as; weights.
 read_chunk <- function(sketch, rows, y, groups, weights) {
   landmarks <- sketch$landmarks
-  # Of tibbles and data tables the columns only.
+  # Tibbles and data tables have other rules for columns.
   if (is.data.frame(rows)) rows <- plain_frame(rows)
-  beside <- list(groups = groups, weights = weights)
-  for (name in names(sketch$columns)) {
-    beside[[name]] <- chunk_column(rows, sketch$columns[[name]])
-  }
-  # A level that is NA is a missing value.
-  if (is.factor(beside$groups)) beside$groups <- factor(beside$groups)
-  if (is.character(beside$groups)) {
-    words <- check_factor(beside$groups)
-    beside$groups <- factor(words, by_numbers(levels(words)))
-  }
+  beside <- read_beside(sketch$columns, rows, groups, weights)
   frames <- if (is.null(y)) rep(list(rows), length(landmarks)) else
     list(rows, y)
   n <- NROW(rows)
@@ -82,9 +77,9 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   if (out$n == 0) {
     return(out)
   }
-  names <- c("x", if (is.null(y)) "x" else "y")[seq_along(landmarks)]
+  labels <- c("x", if (is.null(y)) "x" else "y")[seq_along(landmarks)]
   c(out, list(
-    points = Map(landmark_points, landmarks, frames, names),
+    points = Map(landmark_points, landmarks, frames, labels),
     frames = Map(used_columns, landmarks, frames),
     groups = if (!is.null(beside$groups)) check_factor(beside$groups),
     kind = unname(frame_kinds(data.frame(beside$groups))),
@@ -94,13 +89,46 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   ))
 }
 
+# The groups and the weights of rows, as they are given or in columns; groups
+# that are words as a factor.
+read_beside <- function(columns, rows, groups, weights) {
+  beside <- list(groups = groups, weights = weights)
+  for (name in names(columns)) {
+    beside[[name]] <- chunk_column(rows, columns[[name]])
+  }
+  # A level that is NA is a missing value.
+  if (is.factor(beside$groups)) beside$groups <- factor(beside$groups)
+  if (is.character(beside$groups)) {
+    words <- check_factor(beside$groups)
+    beside$groups <- factor(words, by_numbers(levels(words)))
+  }
+  beside
+}
+
 most_watched <- 2000
 most_chunks <- 200L
 
-# The sketch with a row for a chunk in `chunks`, of up to so many of its rows:
-# is it unlike those before? Then much more is lost, or the quartiles of a
-# column are those of before times a number, as where its units changed.
+# The sketch with a row for a chunk in `chunks`, and a warning if the chunk is
+# unlike those before and the last one was not.
 watch_chunk <- function(sketch, chunk) {
+  now <- chunk_facts(sketch, chunk)
+  chunks <- sketch$chunks
+  before <- take_rows(chunks, chunks[, "changed"] == 0)
+  if (NROW(before) && identical(names(now), colnames(before))) {
+    change <- chunk_change(now, before)
+    now[["changed"]] <- !is.null(change)
+    if (now[["changed"]] && !chunks[nrow(chunks), "changed"]) {
+      warn_kernmean("from row ", format_count(sketch$n + sketch$dropped + 1),
+                    " on ", change, ": did units or levels change? plot() ",
+                    "shows all chunks", kind = "chunks")
+    }
+  }
+  sketch["chunks"] <- list(join_chunks(chunks, t(now)))
+  sketch
+}
+
+# The row of a chunk in `chunks`, from up to 2,000 of its rows.
+chunk_facts <- function(sketch, chunk) {
   n <- chunk$n
   some <- evenly(n, most_watched)
   lost <- max(mapply(lost_share, sketch$landmarks,
@@ -110,39 +138,33 @@ watch_chunk <- function(sketch, chunk) {
   })))
   quartiles <- vapply(Filter(is.numeric, columns), quantile, numeric(3),
                       1:3 / 4, names = FALSE)
-  middle <- quartiles[2L, ]
-  spread <- quartiles[3L, ] - quartiles[1L, ]
-  now <- c(rows = n, lost = lost, changed = 0, median = middle, iqr = spread)
-  chunks <- sketch$chunks
-  before <- take_rows(chunks, chunks[, "changed"] == 0)
-  if (NROW(before) && identical(names(now), colnames(before))) {
-    usual <- colSums(before * before[, "rows"]) / sum(before[, "rows"])
-    far <- lost - usual[["lost"]] > 0.1 + 4 * sqrt(usual[["lost"]] / n)
-    times <- spread / usual[-seq_len(3L + length(middle))]
-    as_if <- which(n >= 100 & is.finite(times) & abs(log(times)) > log(1.5) &
-                     abs(middle - times * usual[3L + seq_along(middle)]) <
-                       spread / 4)
-    now[["changed"]] <- far || length(as_if)
-    if (now[["changed"]] && !chunks[nrow(chunks), "changed"]) {
-      warn_kernmean(
-        "from row ", format_count(sketch$n + sketch$dropped + 1), " on ",
-        if (length(as_if)) {
-          paste0("the column '", names(middle)[as_if[1L]], "' is as if ",
-                 "multiplied by ", format_number(times[[as_if[1L]]], 3L))
-        } else {
-          paste0("projection loses ", format_number(100 * lost, 2L), "% of ",
-                 "mean k(x, x), not ", format_number(100 * usual[["lost"]], 2L),
-                 "%")
-        }, ": did units or levels change? plot() shows all chunks",
-        kind = "chunks"
-      )
-    }
-  }
-  sketch["chunks"] <- list(join_chunks(chunks, t(now)))
-  sketch
+  c(rows = n, lost = lost, changed = 0, median = quartiles[2L, ],
+    iqr = quartiles[3L, ] - quartiles[1L, ])
 }
 
-# Of too many, neighbors become one.
+# Words for how a chunk with the facts `now` is unlike those before: projection
+# loses much more of it, or the quartiles of a column are those of before times
+# a number, as where its units changed. NULL if it is like them.
+chunk_change <- function(now, before) {
+  usual <- colSums(before * before[, "rows"]) / sum(before[, "rows"])
+  n <- now[["rows"]]
+  lost <- now[["lost"]]
+  columns <- seq_len((length(now) - 3L) / 2L)
+  middle <- 3L + columns
+  spread <- middle + length(columns)
+  times <- now[spread] / usual[spread]
+  scaled <- which(n >= 100 & is.finite(times) & abs(log(times)) > log(1.5) &
+                    abs(now[middle] - times * usual[middle]) < now[spread] / 4)
+  if (length(scaled)) {
+    paste0("the column '", sub("^iqr[.]", "", names(times)[scaled[1L]]),
+           "' is as if multiplied by ", format_number(times[[scaled[1L]]], 3L))
+  } else if (lost - usual[["lost"]] > 0.1 + 4 * sqrt(usual[["lost"]] / n)) {
+    paste0("projection loses ", format_number(100 * lost, 2L), "% of mean ",
+           "k(x, x), not ", format_number(100 * usual[["lost"]], 2L), "%")
+  }
+}
+
+# The rows of both; if they are too many, neighbors become one.
 join_chunks <- function(a, b) {
   both <- Filter(length, list(a, b))
   shared <- Reduce(intersect, lapply(both, colnames))
@@ -157,7 +179,8 @@ join_chunks <- function(a, b) {
   all
 }
 
-# What the groups of a sketch and of more rows came as, NULL for not known.
+# The kind that the groups of a sketch and of more rows came as, NULL if that is
+# not known.
 same_kind <- function(sketch, more) {
   kinds <- unique(c(sketch$kind, more$kind))
   if (length(kinds) > 1L) {
@@ -168,7 +191,7 @@ same_kind <- function(sketch, more) {
   kinds
 }
 
-# What is looked at for missing values.
+# The columns in which missing values count.
 used_columns <- function(landmarks, frame) {
   wanted <- colnames(frame) %in% landmark_columns(landmarks)
   if (any(wanted)) take_columns(frame, wanted) else frame
@@ -183,10 +206,10 @@ chunk_column <- function(rows, name) {
 
 # --- Sums ------------------------------------------------------------------
 
-# The rows of one group, points of each variable.
+# The sketch with rows of the group of number `at`, the points of each variable.
 add_group <- function(sketch, at, points, weights) {
-  record <- new_record(sum_rows(sketch, points, weights))
-  sketch$sums[[at]] <- join_records(sketch$sums[at][[1L]], record)
+  sketch$sums[[at]] <- join_sums(sketch$sums[at][[1L]],
+                                 new_sums(sum_rows(sketch, points, weights)))
   if (!is.null(sketch$bin)) {
     sketch$bins[[at]] <- fill_bins(sketch$bins[at][[1L]],
                                    sketch$landmarks[[1L]], points[[1L]],
@@ -227,7 +250,7 @@ sum_rows <- function(sketch, points, weights) {
   out
 }
 
-# list(square: sum w u^2, along: sum w u phi), u = |phi|^2.
+# The sums square = sum w u^2 and along = sum w u phi, where u = |phi|^2.
 sum_fourth <- function(landmarks, x, w) {
   square <- 0
   along <- numeric(landmarks$rank)
@@ -242,14 +265,16 @@ sum_fourth <- function(landmarks, x, w) {
   list(square = square, along = along)
 }
 
-# --- Records ---------------------------------------------------------------
+# --- Compensated sums --------------------------------------------------------
 
-new_record <- function(sums) {
-  list(sum = sums, carry = NULL)
-}
+# Sums over rows whose total does not depend on how the rows were dealt to parts
+# by more than on the order of a few numbers (Neumaier):
+#   sum     the sums, a named list of arrays
+#   carry   what rounding has taken from each; NULL for nothing so far
+new_sums <- function(sums) list(sum = sums, carry = NULL)
 
-# NULL is a record of no rows.
-join_records <- function(a, b) {
+# NULL has the sums of no rows.
+join_sums <- function(a, b) {
   if (is.null(a) || is.null(b)) {
     return(c(a, b))
   }
@@ -261,32 +286,35 @@ join_records <- function(a, b) {
   list(sum = total, carry = lost)
 }
 
-# a + b - total, exactly.
+# The part of a + b that rounding has taken from their total, exactly.
 rounding_error <- function(a, b, total) {
   from_b <- total - a
   (a - (total - from_b)) + (b - from_b)
 }
 
-total_sums <- function(record) {
-  if (is.null(record$carry)) record$sum else
-    Map(`+`, record$sum, record$carry)
+total_sums <- function(sums) {
+  if (is.null(sums$carry)) sums$sum else Map(`+`, sums$sum, sums$carry)
 }
 
-# One of the numbers that are kept, of each group.
+# One of the sums that are numbers, for each group.
 group_numbers <- function(sketch, name) {
-  vapply(sketch$sums, \(record) {
-    sum(record$sum[[name]], record$carry[[name]])
-  }, numeric(1))
+  vapply(sketch$sums, \(sums) sum(sums$sum[[name]], sums$carry[[name]]), 1)
 }
 
 # --- Bins ------------------------------------------------------------------
 
-# list(first: m x bins, sums of k(S, x) over the rows of each full bin; open:
-# list(count, first) of the one that is being filled), with rows that fall into
-# them in random order.
+# The bins of a group:
+#   first   sums of k(S, x) over the rows of each full bin, m x bins matrix
+#   open    the bin that is being filled: the count of its rows and their sums
+#           `first`
+new_bins <- function(m) {
+  list(first = matrix(0, m, 0L), open = list(count = 0, first = numeric(m)))
+}
+
+# The bins with more rows x, which fall into them in random order.
 fill_bins <- function(bins, landmarks, x, size) {
-  empty <- list(count = 0, first = numeric(landmarks$m))
-  bins <- bins %||% list(first = matrix(0, landmarks$m, 0L), open = empty)
+  empty <- new_bins(landmarks$m)
+  bins <- bins %||% empty
   n <- nrow(x)
   x <- take_rows(x, sample.int(n))
   begun <- bins$open$count
@@ -298,33 +326,34 @@ fill_bins <- function(bins, landmarks, x, size) {
   counts <- sizes + c(begun, numeric(length(sizes) - 1L))
   full <- counts == size
   bins$first <- cbind(bins$first, take_columns(sums, full))
-  bins$open <- if (all(full)) empty else
+  bins$open <- if (all(full)) empty$open else
     list(count = counts[!full], first = sums[, !full])
   bins
 }
 
-# Of two bins that are being filled the fuller one stays.
+# The bins of both; the fuller one of the two that are being filled stays.
 join_bins <- function(a, b) {
   if (is.null(a) || is.null(b)) {
     return(c(a, b))
   }
-  list(first = cbind(a$first, b$first),
-       open = if (a$open$count >= b$open$count) a$open else b$open)
+  a$first <- cbind(a$first, b$first)
+  if (b$open$count > a$open$count) a$open <- b$open
+  a
 }
 
-# Rows that are in no full bin.
+# The number of rows that are in no full bin.
 count_left <- function(sketch) {
   sketch$n - as.double(sketch$bin) * sum(full_bins(sketch))
 }
 
-# Full bins of each group.
+# The number of full bins of each group.
 full_bins <- function(sketch) {
   vapply(sketch$bins, \(bins) ncol(bins$first), 1L)
 }
 
 # --- Two sketches ----------------------------------------------------------
 
-# Sums of both, on the same landmarks.
+# The sketch of the rows of both, on the same landmarks.
 merge_sketches <- function(a, b) {
   groups <- union(a$groups, b$groups)
   join <- function(field, by) {
@@ -343,7 +372,7 @@ merge_sketches <- function(a, b) {
   }
   out$weighted <- a$weighted || b$weighted
   out["chunks"] <- list(join_chunks(a$chunks, b$chunks))
-  out$sums <- join("sums", join_records)
+  out$sums <- join("sums", join_sums)
   if (!is.null(out$bin)) {
     out$bins <- join("bins", join_bins)
     out$left <- count_left(out)
@@ -351,18 +380,15 @@ merge_sketches <- function(a, b) {
   out
 }
 
-# Do two sketches stand on the same landmarks? `names`: what they are called.
-check_same_landmarks <- function(a, b, names = c("the first", "the second")) {
-  if (!on_same_landmarks(a, b)) {
+# An error unless two sketches, called by their `labels`, stand on the same
+# landmarks.
+check_same_landmarks <- function(a, b, labels = c("the first", "the second")) {
+  if (length(a$landmarks) != length(b$landmarks) ||
+        !all(mapply(same_landmarks, a$landmarks, b$landmarks))) {
     stop_input(
-      names[1L], " and ", names[2L], " must be sketches on the same landmarks ",
-      "with the same kernel; make the landmarks once, by kme_landmarks(), and ",
-      "give them to each"
+      labels[1L], " and ", labels[2L], " must be sketches on the same ",
+      "landmarks with the same kernel; make the landmarks once, by ",
+      "kme_landmarks(), and give them to each"
     )
   }
-}
-
-on_same_landmarks <- function(a, b) {
-  length(a$landmarks) == length(b$landmarks) &&
-    all(mapply(same_landmarks, a$landmarks, b$landmarks))
 }

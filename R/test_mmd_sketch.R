@@ -210,7 +210,7 @@ check_two_each <- function(counts, labels, what) {
 # the inner product of their means: list(sample, groups, sizes: bins of each,
 # size: rows of a bin, left: rows in no full bin).
 pooled_bins <- function(sketches, labels) {
-  each <- lapply(sketches, sketch_bins)
+  each <- lapply(sketches, new_binned_rows)
   features <- do.call(cbind, lapply(each, `[[`, "features"))
   groups <- if (length(each) == 1L) {
     factor(each$x$group, labels)
@@ -372,4 +372,20 @@ repool.landmark_sample <- function(sample, test, changes, data, rekernel) {
   origin$data[data] <- changes[data]
   pool_sketches(origin$data, new_label(origin$label, attr(changes, "call"),
                                        data))
+}
+
+# The full bins of a sketch as points:
+#   features   the mean features in each bin, r x bins matrix
+#   count      number of bins
+#   group      the group of each bin, a factor
+#   size       number of rows of a bin
+#   left       number of rows in no full bin
+new_binned_rows <- function(sketch) {
+  first <- lapply(sketch$bins, `[[`, "first")
+  root <- sketch$landmarks[[1L]]$root
+  groups <- sketch$groups %||% "x"
+  list(features = cross(root, do.call(cbind, first)) / sketch$bin,
+       count = sum(full_bins(sketch)),
+       group = factor(rep(groups, full_bins(sketch)), groups),
+       size = sketch$bin, left = sketch$left)
 }

@@ -24,7 +24,7 @@ test_that("a stream hands on every row once, in order, in chunks of one size", {
   x <- frame_of(95)
   for (sizes in list(95, c(0, 30, 0, 0, 65, 0), rep(1, 95), c(40, 55))) {
     for (chunk in c(1, 7, 30, 1000)) {
-      chunks <- all_chunks(open_stream(stream_of(runs_of(x, sizes)), NULL,
+      chunks <- all_chunks(new_row_stream(stream_of(runs_of(x, sizes)), NULL,
                                        chunk))
       expect_true(all(vapply(chunks, nrow, 1L) %in% seq_len(chunk)))
       got <- do.call(rbind, chunks)
@@ -32,7 +32,7 @@ test_that("a stream hands on every row once, in order, in chunks of one size", {
       expect_identical(got, x)
     }
   }
-  expect_length(all_chunks(open_stream(stream_of(runs_of(x, c(0, 0))))), 0L)
+  expect_length(all_chunks(new_row_stream(stream_of(runs_of(x, c(0, 0))))), 0L)
 })
 
 test_that("files, functions that open a source and data are sources", {
@@ -44,7 +44,7 @@ test_that("files, functions that open a source and data are sources", {
     utils::write.csv(x[15 * (k - 1) + 1:15, ], paths[k], row.names = FALSE)
   }
   same <- function(source, read = NULL) {
-    got <- do.call(rbind, all_chunks(open_stream(source, read, 4)))
+    got <- do.call(rbind, all_chunks(new_row_stream(source, read, 4)))
     rownames(got) <- NULL
     expect_equal(got, x)
   }
@@ -54,12 +54,12 @@ test_that("files, functions that open a source and data are sources", {
   same(\() paths)
   same(\() \() stream_of(list(x)))
   same(x)
-  expect_identical(all_chunks(open_stream(c(3, 1)))[[1]], matrix(c(3, 1)))
-  expect_identical(all_chunks(open_stream(factor(c("p", "q"))))[[1]],
+  expect_identical(all_chunks(new_row_stream(c(3, 1)))[[1]], matrix(c(3, 1)))
+  expect_identical(all_chunks(new_row_stream(factor(c("p", "q"))))[[1]],
                    data.frame(x = factor(c("p", "q"))))
   # Which of them begin anew when they are opened again?
   anew <- function(source) {
-    stream <- open_stream(source)
+    stream <- new_row_stream(source)
     all_chunks(stream)
     stream$anew()
   }
@@ -77,7 +77,7 @@ test_that("files that are missing or that cannot be read are named", {
   on.exit(unlink(c(good, odd)))
   refused <- \(code, words) expect_error(code, words,
                                          class = "kernmean_error_input")
-  refused(open_stream(c(good, "no-such-file.rds")),
+  refused(new_row_stream(c(good, "no-such-file.rds")),
           "missing: 'no-such-file.rds'")
   landmarks <- kme_landmarks(1:9, 3)
   for (call in list(kme_landmarks, \(x) kme_sketch(x, landmarks),
@@ -85,8 +85,8 @@ test_that("files that are missing or that cannot be read are named", {
     refused(call(character()), "'x' must have names of files")
   }
   refused(kme_landmarks(good, read = "csv"), "'read' must be a function")
-  refused(all_chunks(open_stream(odd)), "read = read.delim")
-  refused(all_chunks(open_stream(good, \(path) NULL)), "not NULL")
+  refused(all_chunks(new_row_stream(odd)), "read = read.delim")
+  refused(all_chunks(new_row_stream(good, \(path) NULL)), "not NULL")
   e <- source_error_of(pilot_rows(c(good, odd), 5, \(path) {
     if (path == odd) stop("no such format") else readRDS(path)
   }))
@@ -179,20 +179,20 @@ test_that("a query is a source, cleared by whoever made it", {
   on.exit(DBI::dbDisconnect(base))
   DBI::dbWriteTable(base, "t", x)
   query <- DBI::dbSendQuery(base, "select * from t order by b")
-  chunks <- all_chunks(open_stream(query, NULL, 300))
+  chunks <- all_chunks(new_row_stream(query, NULL, 300))
   expect_identical(vapply(chunks, nrow, 1L), c(300L, 300L, 300L, 100L))
   expect_equal(do.call(rbind, chunks), x)
   expect_true(DBI::dbIsValid(query))
   DBI::dbClearResult(query)
   made <- NULL
-  stream <- open_stream(\() {
+  stream <- new_row_stream(\() {
     made <<- DBI::dbSendQuery(base, "select * from t order by b")
   }, NULL, 400)
   expect_length(all_chunks(stream), 3L)
   expect_true(stream$anew())
   expect_false(DBI::dbIsValid(made))
   query <- DBI::dbSendQuery(base, "select a from t where b < 0")
-  expect_length(all_chunks(open_stream(query)), 0L)
+  expect_length(all_chunks(new_row_stream(query)), 0L)
   DBI::dbClearResult(query)
 })
 
@@ -200,7 +200,7 @@ test_that("integers of 64 bits are numbers, not their bits", {
   skip_if_not_installed("bit64")
   x <- data.frame(a = 1:3)
   x$wide <- bit64::as.integer64(c(1, 2, 3)) + bit64::as.integer64(2^40)
-  got <- all_chunks(open_stream(stream_of(list(x))))[[1]]
+  got <- all_chunks(new_row_stream(stream_of(list(x))))[[1]]
   expect_identical(got$wide, 2^40 + c(1, 2, 3))
 })
 
@@ -211,17 +211,17 @@ test_that("Arrow streams are sources, in chunks of the size asked for", {
   batches <- nanoarrow::basic_array_stream(
     lapply(runs_of(x, c(20, 0, 45, 30)), nanoarrow::as_nanoarrow_array)
   )
-  chunks <- all_chunks(open_stream(batches, NULL, 30))
+  chunks <- all_chunks(new_row_stream(batches, NULL, 30))
   expect_identical(vapply(chunks, nrow, 1L), c(30L, 30L, 5L, 30L))
   got <- do.call(rbind, chunks)
   rownames(got) <- NULL
   expect_equal(got, x)
-  expect_true(open_stream(\() stream(x))$next_chunk() |> is.data.frame())
+  expect_true(new_row_stream(\() stream(x))$next_chunk() |> is.data.frame())
   landmarks <- kme_landmarks(faithful, 20, scale = TRUE)
   plain <- kme_sketch(faithful, landmarks)
   expect_identical(kme_sketch(stream(faithful), landmarks)$sums, plain$sums)
   used <- stream(faithful)
-  all_chunks(open_stream(used))
+  all_chunks(new_row_stream(used))
   expect_warning(kme_sketch(used, landmarks), "may have been used up")
   expect_false(is_opened(factor("a")))
 })
@@ -253,7 +253,7 @@ test_that("Parquet files are read by nanoparquet", {
   path <- tempfile(fileext = ".parquet")
   on.exit(unlink(path))
   nanoparquet::write_parquet(frame_of(30), path)
-  expect_equal(do.call(rbind, all_chunks(open_stream(path, NULL, 30))),
+  expect_equal(do.call(rbind, all_chunks(new_row_stream(path, NULL, 30))),
                frame_of(30), ignore_attr = "class")
 })
 
@@ -273,7 +273,7 @@ test_that("blocks of a .csv file are what read.csv() reads", {
   for (x in list(odd, quoted, airquality, mtcars, ToothGrowth)) {
     for (names in c(TRUE, FALSE)) {
       utils::write.csv(x, path, row.names = names)
-      got <- do.call(rbind, all_chunks(open_stream(path, NULL, 7)))
+      got <- do.call(rbind, all_chunks(new_row_stream(path, NULL, 7)))
       rownames(got) <- NULL
       expect_identical(got, utils::read.csv(path))
     }
@@ -286,10 +286,10 @@ test_that("blocks of a .csv file are what read.csv() reads", {
   expect_null(csv_blocks(path, 7))
   # Words in another encoding than the locale's.
   writeLines(c("a,b", "1,caf\xe9", "2,\"t\xe9\""), path, useBytes = TRUE)
-  expect_identical(all_chunks(open_stream(path, NULL, 7))[[1L]],
+  expect_identical(all_chunks(new_row_stream(path, NULL, 7))[[1L]],
                    utils::read.csv(path))
   writeLines(c("a,b", "", "1,2", "", "3", "4,5"), path)
-  expect_identical(do.call(rbind, all_chunks(open_stream(path, NULL, 1))),
+  expect_identical(do.call(rbind, all_chunks(new_row_stream(path, NULL, 1))),
                    utils::read.csv(path))
 })
 

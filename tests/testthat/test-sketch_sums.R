@@ -163,8 +163,8 @@ test_that("some groups of a sketch are the sketch of their rows", {
     )), 1e-13)
   }
   binned <- kme_sketch(d, own, groups = g, bin = 4)
-  bins <- sketch_bins(binned)
-  expect_equal(sketch_bins(binned["w"])$features,
+  bins <- new_binned_rows(binned)
+  expect_equal(new_binned_rows(binned["w"])$features,
                bins$features[, bins$group == "w"])
   expect_equal(binned["w"]$left, sum(g == "w") %% 4)
   for (bad in list("z", NA, c("u", "u"))) {
@@ -279,7 +279,7 @@ test_that("bins have one size, and what is left over is counted", {
   g <- rep(c("u", "v"), c(50, 33))
   set.seed(1)
   sketch <- kme_sketch(d, own, groups = g, bin = 7)
-  bins <- sketch_bins(sketch)
+  bins <- new_binned_rows(sketch)
   expect_equal(bins$size, 7)
   expect_identical(as.integer(table(bins$group)[c("u", "v")]), c(7L, 4L))
   expect_equal(sum(sketch$left), 83 - 7 * 11)
@@ -302,7 +302,7 @@ test_that("each bin holds rows of its group, and each row is in one bin", {
   g <- rep_len(c("u", "v", "v"), n)
   set.seed(3)
   members <- \(sketch) {
-    bins <- sketch_bins(sketch)
+    bins <- new_binned_rows(sketch)
     points <- sketch$landmarks[[1L]]$root %*% bins$features
     lapply(seq_len(ncol(points)), \(b) which(points[, b] > 1e-6))
   }
@@ -314,7 +314,7 @@ test_that("each bin holds rows of its group, and each row is in one bin", {
     expect_identical(anyDuplicated(unlist(found)), 0L)
     for (b in seq_along(found)) {
       expect_identical(unique(g[found[[b]]]),
-                       as.character(sketch_bins(sketch)$group[b]))
+                       as.character(new_binned_rows(sketch)$group[b]))
     }
   }
   # At random: neighbours are together no more often than others.
@@ -350,16 +350,16 @@ test_that("bins go on over chunks, parts and sums", {
   set.seed(2)
   sizes <- c(3, 1, 0, 20, 2, 57)
   streamed <- kme_sketch(stream_of(runs_of(d, sizes)), own, bin = 4)
-  expect_identical(length(sketch_bins(streamed)$group), 20L)
+  expect_identical(length(new_binned_rows(streamed)$group), 20L)
   expect_equal(sum(streamed$left), 3)
   # Parts end their own bins.
   parts <- kme_sketch(runs_of(d, sizes), own, bin = 4)
-  expect_identical(length(sketch_bins(parts)$group), 19L)
+  expect_identical(length(new_binned_rows(parts)$group), 19L)
   expect_equal(sum(parts$left), 83 - 4 * 19)
   # Two sketches keep all full bins, and of the open ones the fuller.
   a <- kme_sketch(d[1:41, ], own, bin = 4)
   b <- kme_sketch(d[42:80, ], own, bin = 4)
-  features <- \(sketch) sketch_bins(sketch)$features
+  features <- \(sketch) new_binned_rows(sketch)$features
   expect_identical(features(a + b), cbind(features(a), features(b)))
   expect_identical(features(b + a), cbind(features(b), features(a)))
   expect_equal(sum((a + b)$left), 4)
@@ -368,7 +368,7 @@ test_that("bins go on over chunks, parts and sums", {
   }
   grown <- update(kme_sketch(d[1:40, ], own, bin = 4), d[41:80, ])
   expect_equal(sum(grown$left), 0)
-  means <- sketch_bins(grown)$features
+  means <- new_binned_rows(grown)$features
   expect_near(rowMeans(means), colMeans(values[1:80, ] %*% own$root), 1e-9)
   refused <- \(...) expect_error(..., class = "kernmean_error_input")
   refused(kme_sketch(d, own, bin = 4) + kme_sketch(d, own, bin = 5))

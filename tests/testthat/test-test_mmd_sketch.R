@@ -127,7 +127,7 @@ test_that("weights make sizes of samples", {
 test_that("bins are permuted as the points of their means", {
   for (groups in list(two, three)) {
     s <- sketch(groups, bin = 5)
-    bins <- sketch_bins(s)
+    bins <- new_binned_rows(s)
     K <- crossprod(bins$features)
     counts <- as.vector(table(bins$group))
     set.seed(3)
