@@ -14,50 +14,53 @@
 #' `"all"`, for isotropic components, goes on over all parameters by L-BFGS-B.
 #' Points held out and k-means are random: call [set.seed()] first.
 #'
-#' Matching to the end makes the density worse; so points are held out of a
+#' A match to convergence makes the density worse. So points are held out of a
 #' first fit, and their log density decides:
 #' * `m = "validate"` tries 1, 2, 3, 4, 6, 8, 12, ... up to n/5 components until
-#'   three in a row bring no gain, each with 1, 1.25 or 1.5 times the
-#'   covariances, and then how far the weights go from the shares of the
-#'   clusters to the best ones.
-#' * `optimize = "all"` looks after every 10 steps, and the fit to all points
-#'   stops at the first look within one standard error of the best, often the
-#'   start. `validate = 0` goes on to convergence.
-#' * `bandwidths = "validate"` compares that of `kernel` times 1/4 to 2.
+#'   three sizes in a row bring no gain, each with 1, 1.25 or 1.5 times the
+#'   covariances; then it chooses whether weights stay the shares of the
+#'   clusters, go half of the way to the optimal ones, or all of it.
+#' * `optimize = "all"` looks at the fit after every 10 steps, and the fit to
+#'   all points stops at the first look within one standard error of the best,
+#'   often at the start. `validate = 0` goes on to convergence.
+#' * `bandwidths = "validate"` compares the bandwidth of `kernel` times 1/4 to
+#'   2.
 #'
-#' With `steps` nothing is held out: that many steps of BFGS are taken, the
-#' protocol of the papers. Their study, which judges estimators of the kernel
-#' mean by densities of 15 UCI data sets, is repeated in
+#' With `steps` no points are held out, and that many steps of BFGS are taken,
+#' the protocol of the papers. Their study, which judges estimators of the
+#' kernel mean by densities of 15 UCI data sets, is repeated in
 #' `vignette("density-study", package = "kernmean")`. The likelihood is not
 #' maximized: compare fits by the log density of points held out, as in
 #' `vignette("density", package = "kernmean")`. There kernel density estimates
-#' are better in one column, and mixtures by maximum likelihood on some sets.
+#' are better in one column, and mixtures by maximum likelihood on some data
+#' sets.
 #'
-#' Points that cannot be whitened are taken with `scale = TRUE` and
+#' If points cannot be whitened, the defaults are `scale = TRUE` and
 #' `shape = "isotropic"`, with a warning of class `kernmean_warning_whiten`.
 #' A [kme_sketch()] is matched on its landmarks.
 #'
 #' @section Cost:
-#' O(nmd^2 + m^2 d^3) for J; `m = "validate"` takes about five fits for each
-#' size. Memory is O(nd) beyond what the estimate takes, see [kme()].
+#' J takes O(nmd^2 + m^2 d^3) time, and `m = "validate"` about five fits for
+#' each size. Memory is O(nd) beyond what the estimate takes, see [kme()].
 #'
 #' @inheritParams kme
 #' @param x The points: a matrix, a data frame of numeric columns or a vector; a
 #'   [gram()] of points; a [kme_sketch()]; or a formula without response.
 #' @param kernel An RBF kernel, or a linear or polynomial kernel up to degree 3.
-#' @param estimator What is matched: an estimator without target, see
-#'   [estimators], or a fit of [kme()] to `x`, with its own kernel.
-#' @param m Number of components; several, or `"validate"`, for the best.
+#' @param estimator The estimate that is matched: by an estimator without
+#'   target, see [estimators], or a fit of [kme()] to `x`, with its own kernel.
+#' @param m Number of components; several numbers, or `"validate"`, for the best
+#'   of them.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
-#' @param shape What components look like: `"full"`, with `optimize = "all"` or
-#'   without whitening `"isotropic"`, or as in `start`.
-#' @param bandwidths `NULL` for that of `kernel`; several, or `"validate"`, for
-#'   the best.
+#' @param shape The shape of components. The default is that of `start`, else
+#'   `"full"`, or `"isotropic"` with `optimize = "all"` or without whitening.
+#' @param bandwidths `NULL` for the bandwidth of `kernel`; several numbers, or
+#'   `"validate"`, for the best of them.
 #' @param optimize `"weights"`, or `"all"` for means and variances too.
 #' @param nstart Number of random starts of k-means.
-#' @param validate Share of the points held out where there is something to
-#'   decide, from 0 up to 0.9; `NULL` is 0.2.
+#' @param validate Share of the points held out if there is something to decide,
+#'   from 0 to 0.9; `NULL` is 0.2.
 #' @param start `"kmeans"` for the clusters as they are; a fit of
 #'   `kme_density()`; a list with `weights`, `means` (m by d) and `covariances`
 #'   (d x d x m) or `variances` (m, in scaled units); or `NULL`.
@@ -73,15 +76,16 @@
 #' \item{objective, distance2}{J and \eqn{\|\tilde\mu - \mu_Q\|^2}{|mu -
 #'   mu_Q|^2}}
 #' \item{start}{the start, with these fields}
-#' \item{sizes, widen, toward}{what was tried to choose m; the factor on the
-#'   covariances, the share of the way to the best weights}
-#' \item{path, steps}{for `optimize = "all"` J and the mean negative log density
-#'   held out, by steps; where the fit stopped}
-#' \item{heldout, bandwidths}{the rows held out; the bandwidths tried}
+#' \item{sizes, widen, toward}{a data frame of what was tried to choose m; the
+#'   chosen factor on the covariances, and the share of the way to the optimal
+#'   weights}
+#' \item{path, steps}{for `optimize = "all"`, J and the mean negative log
+#'   density held out at each look; where the fit stopped}
+#' \item{heldout, bandwidths}{the rows held out; the bandwidths that were tried}
 #' \item{mean}{the estimate that was matched, a fit of [kme()]}
 #' \item{kernel, sample, n, estimator, terms, arguments}{as in [kme()]}
-#' \item{m, shape, optimize, validate, floor}{what was taken, `floor` as a
-#'   variance}
+#' \item{m, shape, optimize, validate, floor}{the values that were used, `floor`
+#'   as a variance}
 #'
 #' @section Methods:
 #' `predict()` gives the density or its logarithm in the units of `x`, `coef()`
@@ -102,7 +106,7 @@
 #' predict(fit, data.frame(eruptions = c(2, 3), waiting = c(50, 80)))
 #' simulate(fit, 3)
 #'
-#' # What was tried
+#' # The numbers of components that were tried
 #' fit$sizes
 #'
 #' # Means and variances too; points held out decide when to stop
@@ -135,33 +139,18 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
     }
     points <- points_for_mean(matched)
   }
-  kernels <- tried_kernels(sample$kernel, asked$bandwidths, "validate",
-                           density_factors)
-  theta <- unlist(lapply(kernels, `[[`, "bandwidth"))
-  check_result(c(theta^2, theta^-2), "a squared bandwidth")
-  first <- check_start(start, sample)
-  sizes <- read_sizes(asked$m, first, sample)
-  shape <- read_shape(asked$shape, first, sample)
-  open <- c(m = length(sizes) > 1L, bandwidths = !is.null(bandwidths),
-            end = asked$optimize == "all" && is.null(steps))
-  share <- if (sketched) 0 else check_validate(asked$validate, open, matched)
-  floor <- floor %||% least_variance[[if (is.null(steps)) shape else "steps"]]
-  direct <- identical(start, "kmeans") || !is.null(steps)
-  plan <- list(
-    estimator = matched, kernels = kernels, optimize = asked$optimize,
-    steps = asked$steps, sizes = sizes,
-    stop_early = is.null(asked$m) || identical(m, "validate"),
-    widenings = if (direct) 1 else widenings, first = first, direct = direct,
-    shape = shape, m = sizes[1L], nstart = asked$nstart, widen = 1,
-    lowest = floor * check_spread(points), toward = 1,
-    weigh = asked$optimize == "weights" && is.null(bandwidths)
-  )
-  if (sketched && is.null(first)) {
+  plan <- new_density_plan(asked, sample, matched)
+  share <- if (sketched) 0 else check_validate(asked, plan)
+  plan$lowest <- plan$lowest * check_spread(points)
+  if (sketched && is.null(plan$first)) {
     plan$first <- cluster_start(points, plan, " that stand for the mean")
   }
   arguments <- stored(asked)
-  if (length(sizes) == 1L) arguments$m <- sizes
-  if (length(sizes) > 1L) plan <- choose_size(sample, plan, share)
+  if (length(plan$sizes) > 1L) {
+    plan <- choose_size(sample, plan, share)
+  } else {
+    arguments$m <- plan$sizes
+  }
   new_kme_density(fit_density(sample, plan, share), plan, share, arguments)
 }
 
@@ -206,8 +195,8 @@ kme_density.formula <- function(formula, data = NULL, subset, na.action, ...) {
               data, missing(na.action), parent.frame(), ...)
 }
 
-least_variance <- c(full = 1e-4, common = 1e-4, isotropic = 0.01, steps = 1e-6)
-
+# The fit of kme_density(), from what fit_density() found; ?kme_density has its
+# fields.
 new_kme_density <- function(fit, plan, share, arguments) {
   sample <- fit$sample
   sizes <- plan$tried
@@ -232,9 +221,9 @@ new_kme_density <- function(fit, plan, share, arguments) {
 }
 
 shape_words <- c(full = "each of its own shape", common = "of one shape",
-                 isotropic = "round")
+                 isotropic = "isotropic")
 
-# Methods of kme_density().
+# --- Methods -----------------------------------------------------------------
 
 #' @rdname kme_density
 #' @param object A fit.
@@ -285,12 +274,12 @@ logLik.kme_density <- function(object, ...) {
   )
 }
 
-# Weights, means, and the covariances of the shape.
+# The number of free parameters.
 free_numbers <- function(object) {
   d <- ncol(object$means)
   m <- as.double(object$m) # without names
-  matrix <- d * (d + 1) / 2
-  spread <- c(isotropic = m, common = m + matrix - 1, full = m * matrix)
+  entries <- d * (d + 1) / 2
+  spread <- c(isotropic = m, common = m + entries - 1, full = m * entries)
   as.integer(m - 1 + m * d + spread[[object$shape]])
 }
 
@@ -304,8 +293,8 @@ coef.kme_density <- function(object, ...) {
 
 named_means <- \(object) as.matrix(named_frame(object$means))
 
-# The mixture on some of the columns, in the units of the user: list(weights,
-# means: m x k, covariances: k x k x m).
+# The mixture on some of the columns, with covariances, in the units of the
+# user.
 marginal_mixture <- function(object, columns = seq_len(ncol(object$means))) {
   k <- length(columns)
   covariances <- if (is.null(object$covariances)) {
@@ -314,11 +303,12 @@ marginal_mixture <- function(object, columns = seq_len(ncol(object$means))) {
   } else {
     object$covariances[columns, columns, , drop = FALSE]
   }
-  list(weights = object$weights, means = take_columns(object$means, columns),
-       covariances = array(covariances, c(k, k, object$m)))
+  new_mixture(object$weights, take_columns(object$means, columns),
+              covariances = array(covariances, c(k, k, object$m)))
 }
 
-# The standard deviations of the components, in the units of the user: m x d.
+# The standard deviations of the components, in the units of the user, m x d
+# matrix.
 component_sds <- function(object) {
   q <- marginal_mixture(object)
   sds <- vapply(seq_len(ncol(q$means)), component_sd, numeric(object$m), q = q)
@@ -399,7 +389,7 @@ fit_lines.kme_density <- function(x, digits) {
   )
 }
 
-# What was optimized, and what the points held out decided.
+# Lines on what was optimized, and what the points held out decided.
 describe_fit <- function(object) {
   start <- object$arguments$start
   steps <- object$steps
@@ -407,7 +397,7 @@ describe_fit <- function(object) {
   looks <- object$path$heldout
   c(
     paste0(
-      if (is.list(start)) "the given start" else "k-means",
+      if (is.list(start)) "given start" else "start by k-means",
       if (is.numeric(steps)) {
         paste(" and", count_of(steps, "step"), "of all parameters")
       } else {
@@ -431,7 +421,8 @@ describe_fit <- function(object) {
   )
 }
 
-# By how far they go to the optimal ones: 0, half or all of the way.
+# Words for how far weights go to the optimal ones: not at all, half or all of
+# the way.
 weight_words <- c(", its own weights",
                   ", weights half of the way to the optimal ones",
                   ", optimal weights")
@@ -498,8 +489,8 @@ fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
   }
 }
 
-# The components (times their weights) at points of one or two columns, points x
-# m.
+# The densities of components, times their weights, at the points z of one or
+# two columns, points x m matrix.
 component_values <- function(q, z) {
   values <- vapply(components_of(q), \(part) {
     part$weight * exp(component_log(part, z))
@@ -572,7 +563,7 @@ picture_path <- function(object) {
   step <- suppressWarnings(as.numeric(path$step))
   step[is.na(step)] <- 0
   at <- stop_row(object)
-  # The best weights take no step.
+  # Optimal weights take no step of the descent.
   line <- path$step != "start" | !"weights" %in% path$step
   labels <- c("start", "returned")
   new_picture(

@@ -2,50 +2,90 @@
 #
 # Offers from dens_density.R: marginal_mixture.
 #
-# The fit behind kme_density(). A mixture is list(weights: m, means: m x d, and
-# variances: m, or covariances: d x d x m), in the units of the kernel, with
-# `objective` = J where it has been computed. A plan is list(
-#   estimator: an object, or a fit to the sample; kernels: to choose from
-#   optimize, steps   as of kme_density()
-#   sizes, widenings  to choose from; stop_early: not all sizes may be tried
-#   first             the start, NULL for clusters
-#   direct            do all parameters move from the start itself, not from
-#                     its best weights?
-#   shape, m, nstart  of the clusters; widen: a factor on their covariances
-#   lowest            the floor of variances
-#   weigh             is it chosen how far weights go to the best ones?
-#   toward            how far they go
-# ).
+# The fit behind kme_density().
 #
+
+# A mixture of normals in the units of the kernel:
+#   weights       m weights
+#   means         m x d matrix
+#   variances     m variances of isotropic components, or NULL
+#   covariances   d x d x m array, or NULL
+#   objective     J, where it has been computed
+new_mixture <- function(weights, means, variances = NULL, covariances = NULL) {
+  q <- list(weights = weights, means = means)
+  q$variances <- variances
+  q$covariances <- covariances
+  q
+}
+
+least_variance <- c(full = 1e-4, common = 1e-4, isotropic = 0.01, steps = 1e-6)
+
+# How a density is to be fitted:
+#   estimator    an estimator, or a fit to the sample
+#   kernels      the kernels to choose from
+#   optimize     as of kme_density()
+#   steps        as of kme_density()
+#   sizes        the numbers of components to choose from
+#   stop_early   may sizes be left untried?
+#   widenings    the factors on the covariances of clusters to choose from
+#   first        the start, NULL for clusters
+#   direct       do all parameters move from the start itself, and not from its
+#                best weights?
+#   shape        shape of the components
+#   m            number of components
+#   nstart       number of random starts of k-means
+#   widen        the factor on the covariances of clusters
+#   lowest       the floor of variances, first as a share of the mean variance
+#   weigh        is it chosen how far weights go to the best ones?
+#   toward       how far weights go to the best ones, from 0 to 1
+new_density_plan <- function(asked, sample, estimator) {
+  kernels <- tried_kernels(sample$kernel, asked$bandwidths, "validate",
+                           density_factors)
+  theta <- unlist(lapply(kernels, `[[`, "bandwidth"))
+  check_result(c(theta^2, theta^-2), "a squared bandwidth")
+  first <- check_start(asked$start, sample)
+  sizes <- read_sizes(asked$m, first, sample)
+  shape <- read_shape(asked$shape, first, sample)
+  direct <- identical(asked$start, "kmeans") || !is.null(asked$steps)
+  lowest <- least_variance[[if (is.null(asked$steps)) shape else "steps"]]
+  list(
+    estimator = estimator, kernels = kernels, optimize = asked$optimize,
+    steps = asked$steps, sizes = sizes,
+    stop_early = is.null(asked$m) || identical(asked$m, "validate"),
+    widenings = if (direct) 1 else widenings, first = first, direct = direct,
+    shape = shape, m = sizes[1L], nstart = asked$nstart, widen = 1,
+    lowest = asked$floor %||% lowest, toward = 1,
+    weigh = asked$optimize == "weights" && is.null(asked$bandwidths)
+  )
+}
 
 # --- The start ---------------------------------------------------------------
 
 cluster_rounds <- 3L
 
-# The clusters of k-means as components; `which` says of what points an error is
-# to speak. Components with covariances are found in the metric of their own
-# pooled covariance W, which no affine map of the points changes. With S_j the
-# scatter of n_j points, the covariance is C_j = (S_j + a W)/(n_j + a),
-# a = d + 1, or that part of W that C_j is in the mean over directions,
-# tr(W^-1 C_j)/d.
+# The clusters of k-means as components; `which` says which points an error is
+# about. Components with covariances are found in the metric of their own pooled
+# covariance W, so that affine maps of the points change nothing. With S_j the
+# scatter of n_j points and a = d + 1, the covariance of a component of full
+# shape is C_j = (S_j + a W)/(n_j + a). Components of common shape have
+# (tr(W^-1 C_j)/d) W, the multiple of W that is C_j in the mean over directions.
 cluster_start <- function(x, plan, which = "") {
   m <- plan$m
   d <- ncol(x)
   clusters <- find_clusters(x, m, plan$nstart, which)
   if (plan$shape == "isotropic") {
     variances <- clusters$withinss / (as.double(clusters$size) * d)
-    return(list(weights = clusters$size / nrow(x),
-                means = unname(clusters$centers),
-                variances = plan$widen * pmax(variances, plan$lowest)))
+    return(new_mixture(clusters$size / nrow(x), unname(clusters$centers),
+                       plan$widen * pmax(variances, plan$lowest)))
   }
   cluster <- clusters$cluster
-  for (round in seq_len(cluster_rounds)) {
+  for (pass in seq_len(cluster_rounds)) {
     centers <- rowsum(x, cluster) / tabulate(cluster)
     u <- x - take_rows(centers, cluster)
     pooled <- raise_spectrum(unname(crossprod(u)) / nrow(x), plan$lowest)
     metric <- eigen(pooled, symmetric = TRUE)
     root <- metric$vectors / rep(sqrt(metric$values), each = d)
-    if (m == 1L || round == cluster_rounds) break
+    if (m == 1L || pass == cluster_rounds) break
     cluster <- find_clusters(x %*% root, m, plan$nstart, which)$cluster
   }
   size <- tabulate(cluster, m)
@@ -60,8 +100,8 @@ cluster_start <- function(x, plan, which = "") {
                      plan$lowest)
     }
   }, matrix(0, d, d))
-  list(weights = size / nrow(x), means = means,
-       covariances = plan$widen * array(covariances, c(d, d, m)))
+  new_mixture(size / nrow(x), means,
+              covariances = plan$widen * array(covariances, c(d, d, m)))
 }
 
 widen_mixture <- function(q, factor) {
@@ -77,8 +117,9 @@ find_clusters <- function(x, m, nstart, which) {
     stop_input("'m' must be at most ", distinct, ", the number of distinct ",
                "points", which, ", not ", m)
   }
-  # The usual algorithm does not take all of them for centers. That some run
-  # needs more iterations does not matter for the best of them.
+  # The algorithm of Hartigan and Wong does not take all points for centers.
+  # Warnings of some runs that need more iterations do not matter for the best
+  # of them.
   all <- m > 1L && m == distinct
   tryCatch(
     suppressWarnings(stats::kmeans(x, if (all) centers else m, 100L, nstart,
@@ -99,15 +140,14 @@ raise_spectrum <- function(s, lowest) {
 
 # --- One fit -----------------------------------------------------------------
 
-# list(best, start, sample: with the kernel that was chosen, mean: the estimate
-# matched, path, steps, heldout, bandwidths). A share of the points is held out
-# of first fits, which choose the kernel and where to stop; the fit to all
-# points then goes as far.
+# The fit of fit_points() to all points, with the `sample` and its kernel, the
+# rows `heldout` and the `bandwidths` that were tried. A share of the points is
+# held out of first fits, which choose the kernel and where to stop; the fit to
+# all points then goes as far.
 fit_density <- function(sample, plan, share) {
-  # First, so that the start does not depend on what is held out.
-  start <- plan$first
-  start <- start %||% cluster_start(sample$x, plan)
-  # Does nothing but the fit itself decide where it stops?
+  # The start comes first, so that it does not depend on points held out.
+  start <- plan$first %||% cluster_start(sample$x, plan)
+  # Is it known without points held out where the fit stops?
   fixed <- plan$optimize == "weights" || !is.null(plan$steps)
   if (share == 0 || fixed && length(plan$kernels) == 1L) {
     return(c(list(sample = sample), fit_points(sample, start, plan)))
@@ -117,9 +157,8 @@ fit_density <- function(sample, plan, share) {
   part <- plan
   part$estimator <- estimator_of(plan$estimator)
   split <- hold_out(sample, rows)
-  first <- plan$first
-  first <- first %||% cluster_start(split$kept$x, plan,
-                           " that are not held out (by 'validate')")
+  first <- plan$first %||%
+    cluster_start(split$kept$x, plan, " that are not held out (by 'validate')")
   trials <- lapply(plan$kernels, \(kernel) {
     split$kept$kernel <- kernel
     fit_points(split$kept, first, part, split$out)
@@ -144,40 +183,41 @@ fit_density <- function(sample, plan, share) {
 
 estimator_of <- \(mean) if (inherits(mean, "kme")) mean$estimator else mean
 
-# list(out: points held out, kept: a sample).
+# The points held out, `out`, and the sample of those that are `kept`.
 hold_out <- function(sample, rows) {
   list(out = take_rows(sample$x, rows),
        kept = points_sample(take_rows(sample$x, -rows), sample$kernel))
 }
 
-# The fit to a sample: list(best, start, mean, path, steps). With `out` these
-# points decide where to stop; `until` says where: at the "start", the "weights"
-# or a number of steps.
+# The fit to a sample: the mixtures `best` and `start`, the `mean` that was
+# matched, and for optimize = "all" the `path` and the `steps` taken. The fit
+# stops where the log density of the points `out` says, or where `until` says:
+# at the "start", the "weights" or a number of steps.
 fit_points <- function(sample, start, plan, out = NULL, until = NULL) {
   mean <- plan$estimator
   if (!inherits(mean, "kme")) {
     mean <- if (is.null(out)) estimate_mean(sample, mean) else
       estimate_kept(sample, mean)
   }
-  match <- matcher(mean)
-  first <- match(start)
+  matched <- matcher(mean)
+  first <- matched(start)
   check_match(first)
   best <- first
   if (plan$optimize == "weights" || !plan$direct) {
-    best <- match_weights(first, match)
+    best <- match_weights(first, matched)
   }
-  if (plan$toward < 1) best <- match(move_weights(first, best, plan$toward))
+  if (plan$toward < 1) best <- matched(move_weights(first, best, plan$toward))
   c(list(start = first, mean = mean), if (!is.null(plan$steps)) {
-    match_steps(first, match, mean, plan)
+    match_steps(first, matched, mean, plan)
   } else if (plan$optimize == "all" && !is.character(until)) {
-    match_all(first, best, match, mean, plan, out, until)
+    match_all(first, best, matched, mean, plan, out, until)
   } else {
     list(best = if (identical(until, "start")) first else best)
   })
 }
 
-# The estimate where points are held out: what its estimator leaves out is said
-# once, by the fit to all points.
+# The estimate where points are held out. Its estimator does not warn of
+# candidates that it leaves out, as the fit to all points does.
 estimate_kept <- function(kept, estimator) {
   without_warning("candidates", estimate_mean(kept, estimator))
 }
@@ -191,7 +231,7 @@ check_match <- function(q) {
 
 # --- The objective -----------------------------------------------------------
 
-# A function of mixtures: the mixture with J, G, g and the derivatives of J.
+# A function that adds J, G, g and the derivatives of J to a mixture.
 matcher <- function(mean) {
   parts <- merge_parts(embedding_parts(mean))
   native <- native_parts(parts, mean$kernel)
@@ -220,20 +260,21 @@ matcher <- function(mean) {
   }
 }
 
-# A function of the free parameters of m components: c(J, its gradient).
+# A function of the free parameters of m components, whose value is J followed
+# by its gradient.
 free_matcher <- function(mean, m) {
   native <- native_parts(merge_parts(embedding_parts(mean)), mean$kernel)
   function(u) {
-    at <- seq(m + 1L, length(u) - m)
+    means <- seq(m + 1L, length(u) - m)
     sums <- 0
     for (part in native) {
       turn <- part$turn
       moved <- u
-      if (!is.null(turn)) moved[at] <- matrix(u[at], m) %*% turn
+      if (!is.null(turn)) moved[means] <- matrix(u[means], m) %*% turn
       more <- .Call(C_r_match_free, part$source, part$weights, part$noise,
                     identical(sums, 0), m, moved)
       if (!is.null(turn)) {
-        more[1L + at] <- tcrossprod(matrix(more[1L + at], m), turn)
+        more[1L + means] <- tcrossprod(matrix(more[1L + means], m), turn)
       }
       sums <- sums + more
     }
@@ -241,12 +282,20 @@ free_matcher <- function(mean, m) {
   }
 }
 
-# The parts of an estimate as the core takes them: list(source, weights, noise,
-# turn), J being the sum over parts. The first is one that is not turned (or of
-# a point without weight), as G is that of its kernel. Noise of covariance
-# E = Q diag(t) Q' - Theta: the inner product with N(a, vI) is that of the
-# points Q'x with N(Q'a, vI) by a kernel of bandwidths sqrt(t_l), times
-# prod_l theta_l / sqrt(t_l). `turn` is Q.
+# A part of an estimate for the core; J is the sum over parts:
+#   source    the source of its points
+#   weights   their weights
+#   noise     variances of their noise
+#   turn      Q, a d x d matrix that turns the points; NULL if they are not
+new_native_part <- function(source, weights, noise, turn = NULL) {
+  list(source = source, weights = weights, noise = noise, turn = turn)
+}
+
+# The parts of an estimate for the core. The first is one that is not turned (or
+# a point without weight), as G is that of its kernel. Where noise has a
+# covariance matrix E = Q diag(t) Q' - Theta, the inner product with N(a, vI) is
+# that of the points Q'x with N(Q'a, vI) by a kernel of bandwidths sqrt(t_l),
+# times prod_l theta_l / sqrt(t_l).
 native_parts <- function(parts, kernel) {
   parts <- unlist(lapply(parts, split_points), recursive = FALSE)
   turned <- vapply(parts, \(part) is.matrix(part$noise), NA)
@@ -259,20 +308,20 @@ native_parts <- function(parts, kernel) {
     x <- part$sample$x
     noise <- part$noise
     if (!is.matrix(noise)) {
-      noise <- noise %||% numeric(ncol(x))
-      return(list(source = native_source(kernel, x), weights = part$weights,
-                  noise = noise))
+      return(new_native_part(native_source(kernel, x), part$weights,
+                             noise %||% numeric(ncol(x))))
     }
     theta <- rep_len(kernel$bandwidth, ncol(x))
     total <- eigen(noise + diag(theta^2, ncol(x)), symmetric = TRUE)
     kernel$bandwidth <- sqrt(pmax(total$values, min(theta)^2))
-    list(source = native_source(kernel, x %*% total$vectors),
-         weights = part$weights * prod(theta / kernel$bandwidth),
-         noise = numeric(ncol(x)), turn = total$vectors)
+    new_native_part(native_source(kernel, x %*% total$vectors),
+                    part$weights * prod(theta / kernel$bandwidth),
+                    numeric(ncol(x)), total$vectors)
   })
 }
 
-# A part, as several where its points have covariances of their own.
+# A list of a part, or of one part for each point where points have covariances
+# of their own.
 split_points <- function(part) {
   if (!is_each(part$noise)) {
     return(list(part))
@@ -281,8 +330,8 @@ split_points <- function(part) {
       by_point(part$sample$x, part$noise), part$weights)
 }
 
-# The same for covariances, without derivatives. Where G and g are known they
-# stay: they do not depend on the weights.
+# A mixture with covariances, to which J, G and g are added, without
+# derivatives. Known G and g stay, as they do not depend on the weights.
 match_covariances <- function(q, parts, kernel) {
   if (is.null(q[["g"]])) {
     components <- components_of(q)
@@ -299,24 +348,26 @@ match_covariances <- function(q, parts, kernel) {
   q[c("weights", "means", "covariances", "objective", "g", "gram")]
 }
 
-# Free parameters of a mixture: weights by softmax, means, log variances.
+# The free parameters of a mixture: logarithms of weights, means, logarithms of
+# variances.
 free_parameters <- function(q) {
   m <- length(q$weights)
   c(log(pmax(q$weights, 1e-4 / m)), q$means, log(q$variances))
 }
 
+# The mixture of m components with the free parameters u.
 mixture_of <- function(u, m) {
   weights <- exp(u[seq_len(m)] - max(u[seq_len(m)]))
   last <- length(u) - m
-  list(weights = weights / sum(weights), means = matrix(u[(m + 1L):last], m),
-       variances = exp(u[last + seq_len(m)]))
+  new_mixture(weights / sum(weights), matrix(u[(m + 1L):last], m),
+              exp(u[last + seq_len(m)]))
 }
 
 # --- The weights -------------------------------------------------------------
 
-# The weights that minimize J, J never above that of the start: pi'(G + eps I)pi
-# - 2 pi'(g + eps pi_0) over the simplex.
-match_weights <- function(start, match) {
+# The mixture with the weights that minimize J, or rather pi'(G + eps I)pi - 2
+# pi'(g + eps pi_0), over the simplex; the start if its J is smaller.
+match_weights <- function(start, matched) {
   m <- length(start$weights)
   largest <- max(abs(start$gram))
   if (largest == 0 || m == 1L) {
@@ -326,11 +377,12 @@ match_weights <- function(start, match) {
   weights <- simplex_weights(start$gram + diag(ridge, m),
                              start$g + ridge * start$weights, largest,
                              "the weights of the components")
-  # What is smaller is rounding, but would be all the density far from the rest.
+  # Smaller weights are rounding, but would be all the density there is far from
+  # the other components.
   weights[weights < 1e-8] <- 0
   best <- start
   best$weights <- weights / sum(weights)
-  best <- match(best)
+  best <- matched(best)
   if (best$objective <= start$objective) best else start
 }
 
@@ -342,7 +394,7 @@ simplex_weights <- function(gram, g, largest, what) {
   ), what)
 }
 
-# The mixture with weights on the way from those of one to those of another.
+# The mixture `from` with weights on the way to those of the mixture `to`.
 move_weights <- function(from, to, share) {
   from$weights <- (1 - share) * from$weights + share * to$weights
   from
@@ -353,7 +405,8 @@ move_weights <- function(from, to, share) {
 most_iterations <- 500L
 look_every <- 10L
 
-# optim(), where a signal ends it and what fails is an error of ours.
+# The value of optim(), or the signal that ended it; an error in it becomes one
+# of the package.
 descend_all <- function(...) {
   tryCatch(
     stats::optim(...), kernmean_enough = identity,
@@ -362,64 +415,23 @@ descend_all <- function(...) {
   )
 }
 
-# From the best weights on, or the start itself; list(best, path, steps:
-# "start", "weights" or the number of steps that lower J); no more than `most`
-# of these (NULL: any number). The mixture is looked at now and then: where to
-# stop is decided by J or, with `out`, by the log density of these points.
-match_all <- function(start, best, match, mean, plan, out, most) {
+# The `best` mixture of a descent over all parameters from the best weights, or
+# from the start itself; its `path`; and the `steps` to the best mixture:
+# "start", "weights" or the number of steps that lower J, at most `most` (NULL
+# for any number). The mixture is looked at now and then, and the best look is
+# chosen by J or, with `out`, by the log density of these points.
+match_all <- function(start, best, matched, mean, plan, out, most) {
   ends <- list(start = start)
   if (!plan$direct) ends$weights <- best
   m <- length(best$weights)
-  size <- length(best$means)
-  evaluate <- free_matcher(mean, m)
-  lowest <- best$objective
-  steps <- 0L
-  looks <- list()
-  heights <- numeric()
-  at <- keep_last(\(u) {
-    slope <- evaluate(u)
-    if (is.finite(slope[1L]) && slope[1L] < lowest) {
-      lowest <<- slope[1L]
-      steps <<- steps + 1L
-      # Up to the next look the latest step stands there.
-      looks[[ceiling(steps / look_every)]] <<- u
-      heights[ceiling(steps / look_every)] <<- lowest
-    }
-    if (!is.null(most) && steps >= most) {
-      signalCondition(structure(class = c("kernmean_enough", "condition"),
-                                list(message = "enough", call = NULL)))
-    }
-    slope
-  })
-  # In units of the distance that is left, or of J where that is less (a narrow
-  # kernel leaves about 1/n, whatever the mixture), so that the stopping rule
-  # sees what changes.
-  left <- lowest + mean$norm2
-  unit <- min(left, abs(lowest))
-  if (left > 1e-14 * (abs(lowest) + mean$norm2) && unit != 0) {
-    widest <- max(best$variances, mean(scale(best$means, scale = FALSE)^2))
-    # A descent that is to be stopped goes through better densities in plain
-    # units, one to the end takes fewer steps in those of the embedding.
-    units <- if (is.null(out) && is.null(most) &&
-                   kernel_has(mean$kernel, "Gaussian form")) {
-      embedding_units(best, mean$kernel, unit)
-    } else {
-      rep(c(1, sqrt(widest), 1), c(m, size, m))
-    }
-    floors <- pmin(log(plan$lowest), log(best$variances))
-    descend_all(
-      free_parameters(best), \(u) (at(u)[1L] - best$objective) / unit,
-      \(u) at(u)[-1L] / unit, method = "L-BFGS-B",
-      lower = c(rep(-Inf, m + size), floors),
-      upper = c(rep(Inf, m + size), rep(log(1e4 * widest), m)),
-      control = list(maxit = most_iterations, factr = 5e8, parscale = units)
-    )
-  }
-  seen <- c(ends, lapply(looks, mixture_of, m))
-  taken <- pmin(seq_along(looks) * look_every, steps)
+  descent <- watched(free_matcher(mean, m), best$objective, most)
+  units <- if (is.null(out) && is.null(most)) "embedding" else "plain"
+  descend_watched(best, descent$slope_at, mean, plan$lowest, units)
+  found <- descent$looks()
+  seen <- c(ends, lapply(found$parameters, mixture_of, m))
   path <- data.frame(
-    step = c(names(ends), format(taken, trim = TRUE)),
-    objective = c(vapply(unname(ends), `[[`, 0, "objective"), heights)
+    step = c(names(ends), format(found$steps, trim = TRUE)),
+    objective = c(vapply(unname(ends), `[[`, 0, "objective"), found$objective)
   )
   stop_at <- if (is.null(out)) {
     which.min(path$objective)
@@ -429,34 +441,94 @@ match_all <- function(start, best, match, mean, plan, out, most) {
     first_good(logs)
   }
   best <- seen[[stop_at]]
-  if (stop_at > length(ends)) best <- match(best)
+  if (stop_at > length(ends)) best <- matched(best)
   path$objective[stop_at] <- best$objective
   list(best = best, path = path,
-       steps = c(as.list(names(ends)), as.list(taken))[[stop_at]])
+       steps = c(as.list(names(ends)), as.list(found$steps))[[stop_at]])
 }
 
-# As many iterations of BFGS as the plan says, from the start itself: list(best,
-# path, steps). No units and no tolerance: J as it is. A variance at the floor
-# does not count as one that moves.
-match_steps <- function(first, match, mean, plan) {
+# Two functions: `slope_at`, whose value at free parameters is J followed by its
+# gradient, remembers a look after each `look_every` steps that lower J below
+# `lowest`, and the last one, and ends the descent after `most` steps; `looks`
+# has the parameters, J and the number of steps of each look.
+watched <- function(evaluate, lowest, most) {
+  steps <- 0L
+  looks <- list()
+  heights <- numeric()
+  slope_at <- keep_last(\(u) {
+    slope <- evaluate(u)
+    if (is.finite(slope[1L]) && slope[1L] < lowest) {
+      lowest <<- slope[1L]
+      steps <<- steps + 1L
+      # The latest step takes the place of the next look.
+      looks[[ceiling(steps / look_every)]] <<- u
+      heights[ceiling(steps / look_every)] <<- lowest
+    }
+    if (!is.null(most) && steps >= most) {
+      signalCondition(structure(class = c("kernmean_enough", "condition"),
+                                list(message = "enough", call = NULL)))
+    }
+    slope
+  })
+  list(slope_at = slope_at, looks = \() list(
+    parameters = looks, objective = heights,
+    steps = pmin(seq_along(looks) * look_every, steps)
+  ))
+}
+
+# A descent over all parameters from the mixture `best`, with variances from
+# `floor` on. A descent to the end takes fewer steps in units of the embedding,
+# one that is to be stopped goes through better densities in plain units.
+descend_watched <- function(best, slope_at, mean, floor, units) {
+  # The objective is in units of the distance that is left, or of J where that
+  # is less (a narrow kernel leaves about 1/n, whatever the mixture), so that
+  # the stopping rule sees what changes.
+  left <- best$objective + mean$norm2
+  unit <- min(left, abs(best$objective))
+  if (left <= 1e-14 * (abs(best$objective) + mean$norm2) || unit == 0) {
+    return()
+  }
+  m <- length(best$weights)
+  size <- length(best$means)
+  widest <- max(best$variances, mean(scale(best$means, scale = FALSE)^2))
+  scales <- if (units == "embedding" &&
+                  kernel_has(mean$kernel, "Gaussian form")) {
+    embedding_units(best, mean$kernel, unit)
+  } else {
+    rep(c(1, sqrt(widest), 1), c(m, size, m))
+  }
+  floors <- pmin(log(floor), log(best$variances))
+  descend_all(
+    free_parameters(best), \(u) (slope_at(u)[1L] - best$objective) / unit,
+    \(u) slope_at(u)[-1L] / unit, method = "L-BFGS-B",
+    lower = c(rep(-Inf, m + size), floors),
+    upper = c(rep(Inf, m + size), rep(log(1e4 * widest), m)),
+    control = list(maxit = most_iterations, factr = 5e8, parscale = scales)
+  )
+}
+
+# The `best` mixture after as many iterations of BFGS as the plan says, from the
+# start itself, its `path` and the `steps` taken. There are no units and no
+# tolerance. A variance at the floor has no slope.
+match_steps <- function(first, matched, mean, plan) {
   m <- length(first$weights)
   begin <- free_parameters(first)
   logs <- length(begin) - m + seq_len(m)
   lowest <- pmin(log(plan$lowest), begin[logs])
   evaluate <- free_matcher(mean, m)
   raise <- \(u) replace(u, logs, pmax(u[logs], lowest))
-  at <- keep_last(\(u) {
+  slope_at <- keep_last(\(u) {
     slope <- evaluate(raise(u))
     slope[1L + logs[u[logs] < lowest]] <- 0
     slope
   })
-  # BFGS takes the gradient once in an iteration, where that begins.
+  # BFGS asks for the gradient once in an iteration, at its beginning.
   seen <- numeric()
-  end <- descend_all(begin, \(u) at(u)[1L], \(u) {
-    seen[length(seen) + 1L] <<- at(u)[1L]
-    at(u)[-1L]
+  end <- descend_all(begin, \(u) slope_at(u)[1L], \(u) {
+    seen[length(seen) + 1L] <<- slope_at(u)[1L]
+    slope_at(u)[-1L]
   }, method = "BFGS", control = list(maxit = plan$steps, reltol = 0))
-  best <- match(mixture_of(raise(end$par), m))
+  best <- matched(mixture_of(raise(end$par), m))
   taken <- min(length(seen), plan$steps)
   shown <- unique(c(seq_len(taken %/% look_every) * look_every, taken))
   list(best = best, steps = taken, path = data.frame(
@@ -465,9 +537,9 @@ match_steps <- function(first, match, mean, plan) {
   ))
 }
 
-# For an RBF kernel the units in which each free parameter alone moves the
-# embedding of the mixture by the root of `distance2`, from the squared norms of
-# its derivatives.
+# The units in which each free parameter alone moves the embedding of the
+# mixture by the root of `distance2`, for an RBF kernel, from the squared norms
+# of the derivatives of the embedding.
 embedding_units <- function(q, kernel, distance2) {
   along <- drop(q$gram %*% q$weights)
   height <- q$weights^2 * diag(q$gram)
@@ -484,10 +556,11 @@ embedding_units <- function(q, kernel, distance2) {
            (rowSums(rate)^2 + 2 * rowSums(rate^2)) / 4))
 }
 
-# The first column, each a look at the same points held out, that is not worse
-# than the first of all and within a standard error of the best (that of the
-# differences point by point; rounding is no difference): the largest of many
-# noisy means is no better guide than the earliest that is as good.
+# The number of the first good look. The columns of `logs` have the log density
+# of points held out at each look; a good one is not worse than the first and
+# within a standard error of the best, from differences point by point. The
+# largest of many noisy means is no better guide than the earliest that is as
+# good.
 first_good <- function(logs) {
   means <- colMeans(logs)
   best <- which.max(means)
@@ -509,55 +582,36 @@ most_starts_tried <- 10L
 sizes_without_gain <- 3L
 least_looks <- 300
 
-# 1, 2, 3, 4, 6, 8, 12, ... up to n/5
+# The numbers of components 1, 2, 3, 4, 6, 8, 12, ... up to n/5.
 candidate_sizes <- function(n) {
   powers <- 2^(1:30)
   sizes <- sort(c(1, powers, 1.5 * powers))
   as.integer(sizes[sizes <= max(1, n / 5)])
 }
 
-# The plan with the number of components, how much wider than their clusters
-# they are, and how far the weights go from the shares of the clusters to the
-# best ones: by the mean log density of points that are held out, each once.
-# The first two are chosen with the shares, a size after the other until
-# several in a row have brought no gain.
+# The plan with the number of components, the factor on their covariances, and
+# how far the weights go from the shares of the clusters to the best ones, by
+# the mean log density of points that are held out, each once in a deal. The
+# first two are chosen while weights are the shares.
 choose_size <- function(sample, plan, share) {
   estimator <- estimator_of(plan$estimator)
-  splits <- unlist(lapply(seq_len(ceiling(least_looks / sample$n)), \(time) {
-    of <- make_folds(sample$n, max(2L, round(1 / share)), "drawn")
-    lapply(split(seq_len(sample$n), of), hold_out, sample = sample)
+  splits <- unlist(lapply(seq_len(ceiling(least_looks / sample$n)), \(deal) {
+    folds <- make_folds(sample$n, max(2L, round(1 / share)), "drawn")
+    lapply(split(seq_len(sample$n), folds), hold_out, sample = sample)
   }), recursive = FALSE)
-  distinct <- min(vapply(splits, \(split) nrow(unique(split$kept$x)), 1L))
-  tried <- NULL
-  since <- 0L
-  first <- plan
-  first$nstart <- min(plan$nstart, most_starts_tried)
-  for (m in plan$sizes[plan$sizes <= max(1L, distinct)]) {
-    first$m <- m
-    starts <- lapply(splits, \(split) {
-      cluster_start(split$kept$x, first, " that are not held out")
-    })
-    value <- held_out_density(splits, lapply(starts, \(start) {
-      lapply(plan$widenings, widen_mixture, q = start)
-    }))
-    better <- is.null(tried) || max(value) > max(tried$log_density)
-    if (better) best_starts <- starts
-    since <- if (better) 0L else since + 1L
-    tried <- rbind(tried, data.frame(m = m, widen = plan$widenings, toward = 0,
-                                     log_density = value))
-    if (since == sizes_without_gain && plan$stop_early) break
-  }
+  found <- try_sizes(splits, plan)
+  tried <- found$tried
   chosen <- which.max(tried$log_density)
   plan$m <- tried$m[chosen]
   plan$widen <- tried$widen[chosen]
   if (plan$weigh && plan$m > 1L) {
     value <- held_out_density(splits, Map(\(split, start) {
-      match <- matcher(estimate_kept(split$kept, estimator))
-      from <- match(widen_mixture(start, plan$widen))
+      matched <- matcher(estimate_kept(split$kept, estimator))
+      from <- matched(widen_mixture(start, plan$widen))
       check_match(from)
       lapply(steps_to_weights, move_weights, from = from,
-             to = match_weights(from, match))
-    }, splits, best_starts))
+             to = match_weights(from, matched))
+    }, splits, found$starts))
     tried <- rbind(tried, data.frame(
       m = plan$m, widen = plan$widen, toward = steps_to_weights,
       log_density = value
@@ -571,7 +625,34 @@ choose_size <- function(sample, plan, share) {
   plan
 }
 
-# Over all points held out, for each of the mixtures that there are of a split.
+# The log density for the sizes of a plan, `tried` one after the other until
+# several in a row have brought no gain, and the `starts` of the best size for
+# the splits.
+try_sizes <- function(splits, plan) {
+  distinct <- min(vapply(splits, \(split) nrow(unique(split$kept$x)), 1L))
+  tried <- NULL
+  since <- 0L
+  plan$nstart <- min(plan$nstart, most_starts_tried)
+  for (m in plan$sizes[plan$sizes <= max(1L, distinct)]) {
+    plan$m <- m
+    starts <- lapply(splits, \(split) {
+      cluster_start(split$kept$x, plan, " that are not held out")
+    })
+    value <- held_out_density(splits, lapply(starts, \(start) {
+      lapply(plan$widenings, widen_mixture, q = start)
+    }))
+    better <- is.null(tried) || max(value) > max(tried$log_density)
+    if (better) best_starts <- starts
+    since <- if (better) 0L else since + 1L
+    tried <- rbind(tried, data.frame(m = m, widen = plan$widenings, toward = 0,
+                                     log_density = value))
+    if (since == sizes_without_gain && plan$stop_early) break
+  }
+  list(tried = tried, starts = best_starts)
+}
+
+# The mean log density over all points held out, for each of the mixtures of a
+# split.
 held_out_density <- function(splits, mixtures) {
   sums <- Map(\(split, candidates) {
     vapply(candidates, \(q) sum(mixture_log(q, split$out)), 0)
@@ -581,8 +662,8 @@ held_out_density <- function(splits, mixtures) {
 
 # --- Units ---------------------------------------------------------------
 
-# A mixture in the units of the user. Variances stay in those of the kernel: in
-# others, such components need not be round.
+# A mixture in the units of the user. Variances stay in those of the kernel, as
+# isotropic components need not be isotropic in others.
 user_mixture <- function(q, sample) {
   q$means <- unscale_points(sample$kernel, q$means)
   colnames(q$means) <- colnames(sample$x)
@@ -612,18 +693,18 @@ log_jacobian <- function(kernel, d) {
 
 # --- Arguments ---------------------------------------------------------------
 
-# The share of the points that is held out; `open`: c(m, bandwidths, end), what
-# is to be decided.
-check_validate <- function(validate, open, estimator) {
-  if (!any(open)) {
+# The share of the points that is held out, 0 if there is nothing to decide.
+check_validate <- function(asked, plan) {
+  several <- length(plan$sizes) > 1L || !is.null(asked$bandwidths)
+  if (!several && (plan$optimize == "weights" || !is.null(plan$steps))) {
     return(0)
   }
-  validate <- validate %||% 0.2
-  if (validate == 0 && any(open[c("m", "bandwidths")])) {
+  validate <- asked$validate %||% 0.2
+  if (validate == 0 && several) {
     stop_input("'validate' must be positive to choose one of several 'm' or ",
                "'bandwidths'")
   }
-  if (validate > 0 && !is.null(estimator$sample$weights)) {
+  if (validate > 0 && !is.null(plan$estimator$sample$weights)) {
     stop_input("'validate' must be 0, and 'm' a number, where 'estimator' is ",
                "a fit with weights of its own")
   }
@@ -631,7 +712,7 @@ check_validate <- function(validate, open, estimator) {
 }
 
 # The numbers of components to choose from; one if there is nothing to choose.
-# m: NULL where it was not given.
+# `m` is NULL where it was not given.
 read_sizes <- function(m, start, sample) {
   if (!is.null(start)) {
     count <- length(start$weights)
@@ -655,8 +736,8 @@ read_sizes <- function(m, start, sample) {
   sort(unique(vapply(m, take, 1L, count(), "m")))
 }
 
-# What components look like: as asked, like those of the start, or what suits
-# the units.
+# The shape of components: as asked, like that of the start, or the one that
+# suits the units.
 read_shape <- function(shape, start, sample) {
   can <- if (!is.null(start$covariances)) {
     c("full", "common")
@@ -677,7 +758,8 @@ covariance_spans <- function(x) {
   !is.null(scaling) && scaling$rank == ncol(x)
 }
 
-# The points with their kernel; a fit in place of an estimator brings its own.
+# The sample of the points with their kernel, or that of a fit in place of an
+# estimator.
 density_sample <- function(asked) {
   x <- asked$x
   mean <- asked$estimator
@@ -691,8 +773,7 @@ density_sample <- function(asked) {
     fit_sample(check_data(x), mean$kernel,
                if (!kernel_has(mean$kernel, "scaling")) FALSE)
   } else {
-    scale <- asked$scale
-    scale <- scale %||% default_scale(x, asked$kernel)
+    scale <- asked$scale %||% default_scale(x, asked$kernel)
     bandwidths <- asked$bandwidths
     read_sample(x, asked$kernel, default = if (is.numeric(bandwidths)) {
       kernel_rbf(bandwidths[1L])
@@ -706,7 +787,7 @@ density_sample <- function(asked) {
   sample
 }
 
-# The units where nothing was said of them: whitened, where that can be.
+# The default of `scale`: whitening, if that is possible.
 default_scale <- function(x, kernel) {
   if (brings_kernel(x) || kernel_has(kernel, "scaling")) {
     return(NULL)
@@ -732,7 +813,7 @@ default_scale <- function(x, kernel) {
 # are as good.
 density_factors <- 2^c(0, -0.5, 0.5, -1, 1, -1.5, -2)
 
-# The mean variance of the columns.
+# The mean variance of the columns, or an error if it is 0 or overflows.
 check_spread <- function(x) {
   n <- nrow(x)
   spread <- if (n > 1L) mean(scale(x, scale = FALSE)^2) * n / (n - 1) else 0
@@ -766,8 +847,8 @@ check_start <- function(start, sample) {
   scale_mixture(sample$kernel, q)
 }
 
-# What can be matched: weights on points that vary in every direction, with a
-# kernel that has closed forms.
+# An error unless a mixture can be matched: to weights on points that vary in
+# every direction, with a kernel that has closed forms.
 check_density_kernel <- function(sample, estimator, searched) {
   if (!is.null(estimator$target)) {
     stop_input("'estimator' must have no target: a mixture is matched to ",
@@ -786,7 +867,7 @@ check_density_kernel <- function(sample, estimator, searched) {
     stop_input("'kernel' must be an RBF kernel with one bandwidth when ",
                "'bandwidths' is given, not the ", format_kernel(kernel))
   }
-  # A stack of its own choice has what the kernel allows.
+  # A stack that chooses its candidates takes those that the kernel allows.
   noisy <- vapply(c(list(estimator), estimator$candidates), has_trait, NA,
                   "poly")
   if (!kernel_has(kernel, "Gaussian form") &&
@@ -797,25 +878,24 @@ check_density_kernel <- function(sample, estimator, searched) {
   }
 }
 
-# The log density at the rows of z of a mixture with variances (m), or with
-# covariances (d x d x m): one component after the other, its terms relative to
-# the largest so far.
+# The log density of a mixture at the rows of z. Components with covariances are
+# added one after the other, relative to the largest so far.
 mixture_log <- function(q, z) {
   if (is.null(q$covariances)) {
     return(.Call(C_r_log_density, z, q$weights, unname(q$means), q$variances))
   }
   top <- rep(-.Machine$double.xmax, nrow(z))
-  sum <- numeric(nrow(z))
+  total <- numeric(nrow(z))
   for (part in components_of(q)[q$weights > 0]) {
     value <- log(part$weight) + component_log(part, z)
     higher <- pmax(top, value)
-    sum <- sum * exp(top - higher) + exp(value - higher)
+    total <- total * exp(top - higher) + exp(value - higher)
     top <- higher
   }
-  top + log(sum)
+  top + log(total)
 }
 
-# The log density of one component.
+# The log density of one component at the rows of z.
 component_log <- function(part, z) {
   root <- chol(part$cov)
   apart <- backsolve(root, t(unname(z)) - part$mean, transpose = TRUE)

@@ -1,11 +1,12 @@
-# Densities from sketches: what is matched is the estimate of the mean, weights
-# on the landmarks, and the start is that of points which stand for it.
+# Densities from sketches: a mixture is matched to weights on the landmarks, and
+# starts from the clusters of points that stand for these.
 
 points_for_start <- 5000
 
-# Landmarks as often as a distribution p on them says that is nearest to the
-# mean: p >= 0 and sum p = 1 minimize |mu - sum_j p_j phi(s_j)|^2, with a ridge
-# that rounding takes. They are drawn systematically, by one random number.
+# Points that stand for a mean: its landmarks, each as often as the distribution
+# p on them says which is nearest to the mean. p >= 0 with sum p = 1 minimizes
+# |mu - sum_j p_j phi(s_j)|^2 plus a ridge of the size of rounding. Points are
+# drawn systematically, by one random number.
 points_for_mean <- function(mean) {
   x <- mean$sample$x
   m <- nrow(x)
