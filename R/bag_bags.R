@@ -2,15 +2,16 @@
 #'
 #' A kernel between distributions, each known from a sample of its own (a bag):
 #' the kernel means of all bags, by any estimator, and a kernel on them. The
-#' result is a [gram()]: what works on points works on distributions.
+#' result is a [gram()], so that methods for points work on distributions.
 #'
 #' With weights \eqn{\beta}{beta} on the points of bag a and bag b the estimates
 #' have the inner product \deqn{G_{ab} = \langle\tilde\mu_a, \tilde\mu_b\rangle
-#' = \beta_a'K_{ab}\beta_b,}{G_ab = <mu_a, mu_b> = beta_a' K_ab beta_b,}
-#' \eqn{K_{ab}}{K_ab} being the kernel values of their points; of embeddings
-#' that are not weights (see [est_kme()]) that of their functions. The estimator
-#' is fitted to each bag alone; a bag of one point keeps its KME. The bandwidth
-#' is one for all, by default the median distance of all points.
+#' = \beta_a'K_{ab}\beta_b,}{G_ab = <mu_a, mu_b> = beta_a' K_ab beta_b,} where
+#' \eqn{K_{ab}}{K_ab} has the kernel values of their points. For embeddings that
+#' are not weights (see [est_kme()]) it is the inner product of their functions.
+#' The estimator is fitted to each bag alone; a bag of one point keeps its KME.
+#' All bags have the same bandwidth, by default the median distance of all
+#' points.
 #'
 #' @section Kernels between distributions: `level2` is a function of G, with
 #' \eqn{R_{ab} = G_{aa} + G_{bb} - 2G_{ab}}{R_ab = G_aa + G_bb - 2 G_ab} the
@@ -23,9 +24,9 @@
 #'   \item{`"poly"`}{\eqn{(G_{ab} + c)^p}{(G_ab + c)^p}, c = `offset`, p =
 #'     `degree`}
 #' }
-#' s is `bandwidth2`; `"median"` is the root of the median of
-#' \eqn{R_{ab}}{R_ab} over all pairs of bags, and with `"nearest"` \eqn{2s^2}{2
-#' s^2} is the median over bags a of the smallest.
+#' Here s is `bandwidth2`. `"median"` is the root of the median of
+#' \eqn{R_{ab}}{R_ab} over all pairs of bags; with `"nearest"`, \eqn{2s^2}{2
+#' s^2} is the median over bags a of their smallest \eqn{R_{ab}}{R_ab}.
 #'
 #' @section Bags that help each other: With a `target` the estimates are
 #' mixtures of the KMEs of all bags (`vignette("distributions", package =
@@ -42,14 +43,14 @@
 #'     smallest, \eqn{g_b = G_{\cdot b}}{g_b = G_.b} but \eqn{u_b} as its own
 #'     entry (Blanchard et al.).}
 #' }
-#' The last two take a bag of one point as it is.
+#' The last two leave a bag of one point as it is.
 #'
 #' `predict()` gives the values of new bags (rows) with those of the fit
 #' (columns), each estimated as if it came alone. Fits on the result, such as
 #' [kme_pca()], take these as `newdata`, or the new bags.
-#' @section Cost: With N points in M bags O(N^2 d/2) time and O(M^2 + N d)
-#' memory; more by F-KMSE, an eigenproblem for each bag, MKME and MMKME, a
-#' search over noise, and `"aggregate"`, a quadratic program of M weights.
+#' @section Cost: N points in M bags take O(N^2 d/2) time and O(M^2 + N d)
+#' memory. F-KMSE takes an eigenproblem for each bag besides, MKME and MMKME a
+#' search over noise, and `"aggregate"` a quadratic program of M weights.
 #' @param bags A list of matrices, data frames or vectors with the same columns;
 #'   or the points of all in one matrix, data frame or [gram()], with `id`; or a
 #'   [kme_sketch()] with groups, which are the bags.
@@ -61,7 +62,8 @@
 #' @param ... Arguments of the estimator's constructor, as in [kme()]; in the
 #'   formula method, also those of the default method.
 #' @param id The bag of each row, a factor or a vector, or the name of its
-#'   column. Bags come in the order of the levels, else as they come first.
+#'   column. Bags are in the order of the levels of a factor, else in that in
+#'   which they first appear.
 #' @param scale The units of the columns over all points, see [units].
 #' @param bandwidth2 s, for `"rbf"` and `"laplace"`: `"median"`, `"nearest"` or
 #'   a number.
@@ -74,12 +76,12 @@
 #' "gram")`), whose further fields are
 #' \item{inner}{G, before `level2`}
 #' \item{sizes}{the number of points of each bag, named}
-#' \item{shrinkage}{a data frame with a row for each bag: `n`; what was chosen,
-#'   `lambda` (of F-KMSE with `border`: is it at an end of the range?), `alpha`,
-#'   `noise` (the mean over columns), `h` and `c` of smoothing, the shares of a
-#'   stack's candidates, or `own` (the share of its own KME in a mixture);
-#'   `norm2`, the squared norm of its estimate}
-#' \item{noise}{variances of MKME and MMKME, M rows, d columns}
+#' \item{shrinkage}{a data frame with a row for each bag: `n`; the values that
+#'   were chosen, `lambda` (for F-KMSE with `border`: is it at an end of the
+#'   range?), `alpha`, `noise` (the mean over columns), `h` and `c` of
+#'   smoothing, the shares of a stack's candidates, or `own` (the share of its
+#'   own KME in a mixture); `norm2`, the squared norm of its estimate}
+#' \item{noise}{variances of MKME and MMKME, M by d}
 #' \item{mixing}{with a `target`: coefficients of the KMEs, a row for each bag}
 #' \item{level2}{list of `type`, `bandwidth`, `rule`, `degree`, `offset`}
 #' \item{target, estimator, embedding}{what new bags need}
@@ -134,7 +136,7 @@ bag_gram.default <- function(bags, kernel = kernel_rbf(), estimator = "kme",
                              target = NULL, ..., id = NULL, scale = FALSE,
                              bandwidth2 = "median", degree = 2, offset = 1) {
   asked <- request(bag_arguments, dots = TRUE)
-  make_bags(read_plan(asked, ...))
+  make_bags(new_bag_plan(asked, ...))
 }
 
 bag_arguments <- door_table(
@@ -154,19 +156,25 @@ bag_arguments <- door_table(
   hints = c(kernel2 = "is called 'level2' here")
 )
 
-# The same arguments, for who makes the matrices one by one.
+# The plan of bags for smm(), which takes the same arguments and makes the
+# matrices one by one.
 plan_bags <- bag_gram.default
-body(plan_bags) <- quote(read_plan(request(bag_arguments, dots = TRUE), ...))
+body(plan_bags) <- quote(new_bag_plan(request(bag_arguments, dots = TRUE), ...))
 
-# What the door was given, read: list(sample, with the kernel to be used, sizes,
-# ordered: do bags come in the order of their rows?, layout, estimator, target,
-# level, arguments).
-read_plan <- function(asked, ...) {
+# How a Gram matrix of bags is to be made:
+#   sample      the sample of all points, bag after bag, with its kernel
+#   sizes       number of points of each bag, named
+#   ordered     do bags come in the order of their rows?
+#   embedding   the embedding in place of these, where it is known
+#   layout      how the data were read, and new data will be
+#   estimator   the estimator
+#   target      how bags borrow from each other, or NULL
+#   level       the kernel of embeddings: type, bandwidth, degree, offset
+#   arguments   the stored request
+new_bag_plan <- function(asked, ...) {
   target <- asked$target
-  estimator <- asked$estimator
-  estimator <- estimator %||% (if (identical(target, "pooled")) est_skmse() else
-      est_kme())$name
-  estimator <- read_estimator(estimator, ...)
+  usual <- if (identical(target, "pooled")) est_skmse() else est_kme()
+  estimator <- read_estimator(asked$estimator %||% usual$name, ...)
   if (!is.null(estimator$target)) {
     stop_input("'estimator' must have no target of its own for bags; the ",
                "argument 'target' says what they are shrunk towards")
@@ -197,7 +205,7 @@ fits_target <- function(target, estimator) {
   }
 }
 
-# The matrix of a plan, by the kernel of its sample or another one.
+# The Gram matrix of a plan, with the kernel of its sample or another one.
 make_bags <- function(plan, kernel = NULL) {
   if (!is.null(plan$g)) {
     return(plan$g)
@@ -221,16 +229,14 @@ bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 # --- Reading bags ------------------------------------------------------------
 
-# How the data were read, and new data are: list(terms, response, na.action: of
-# a formula; column: the name of the one that told bags apart). An `id` brings
-# it along.
+# How the data were read, and new data will be: terms, response and na.action of
+# a formula, or the column that told bags apart. An `id` brings it along.
 layout_of <- function(g) {
   Filter(length, mget(c("terms", "response", "na.action", "column"),
                       g, ifnotfound = list(NULL)))
 }
 
-# What the door was given of points: list(sample, sizes, ordered, layout), or
-# list(embedding, layout) where they are embedded.
+# The fields of a bag plan that say what the bags are.
 read_bags <- function(bags, id, kernel, scale) {
   layout <- attr(id, "layout")
   if (inherits(bags, "bag_embedding")) {
@@ -262,9 +268,9 @@ read_bags <- function(bags, id, kernel, scale) {
   c(list(sample = sample, layout = layout), rows[c("sizes", "ordered")])
 }
 
-# The points of bags in a list, or in rows with the bag of each: list(x: bag
-# after bag, sizes, ordered, column: the name of that which tells bags apart).
-# New ones have the columns of `like`, in a data frame by the formula's terms.
+# The points x of bags in a list, or in rows with the bag of each, bag after
+# bag; their sizes; `ordered` as in a bag plan; the `column` with their names.
+# New bags have the columns of `like`, data frames those of the formula's terms.
 gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
   several <- is_plain_list(bags)
   if (several && !is.null(id)) {
@@ -289,7 +295,8 @@ gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
   c(list(x = take_rows(x, rows$order), column = split$column), rows)
 }
 
-# list(id, x, column: NULL, or that of x which `id` named and which is the id).
+# The id of each row and the points x. If `id` names a column of x, it is taken
+# out of x, and `column` is its name.
 split_id <- function(id, x) {
   if (!is.character(id) || length(id) != 1L || is_plain_list(x)) {
     return(list(id = id, x = x))
@@ -302,8 +309,8 @@ split_id <- function(id, x) {
        column = id)
 }
 
-# Points of bags as they are listed, whose columns are those of the first, or of
-# `like`: list(x: the points of all, bag after bag; sizes, named).
+# The points x of a list of bags, bag after bag, and their sizes. The columns
+# are those of the first bag, or of `like`.
 bind_bags <- function(bags, like = NULL, name = "bags") {
   if (!length(bags)) {
     stop_input("'", name, "' must hold at least one bag, not none")
@@ -313,7 +320,7 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
   of_fit <- is.null(like)
   first <- if (of_fit) check_data(bags[[1L]], labels[1L]) else like
   points <- Map(\(bag, label) {
-    # Columns are matched by their names, none may be left over.
+    # Columns are matched by their names, and none may be left over.
     extra <- if (of_fit && !is.null(colnames(first))) {
       setdiff(colnames(bag), colnames(first))
     }
@@ -331,7 +338,7 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
                                       bag_names(bags)))
 }
 
-# Bags that have no name are called by their number.
+# The names of bags; a bag without a name is called by its number.
 bag_names <- function(bags) {
   names <- names2(bags)
   bare <- which(is.na(names) | !nzchar(names))
@@ -343,8 +350,8 @@ bag_names <- function(bags) {
   names
 }
 
-# A factor of the bag of each row: levels in their order, other values as they
-# come first. New bags need not be of all levels.
+# The bag of each row, a factor with levels in their order, or in that in which
+# other values come first. New bags need not have all levels.
 check_id <- function(id, n, new = FALSE) {
   check_labels(id, n, "id", "rows")
   if (is.double(id) && anyDuplicated(id) == 0L && n > 1L &&
@@ -358,9 +365,9 @@ check_id <- function(id, n, new = FALSE) {
   if (new) droplevels(id) else drop_empty(id, "id", "points")
 }
 
-# The rows of bags: list(order: bag after bag; sizes, named; ordered: do rows
-# name the bags first in the order of the levels, and is that the order of the
-# names? Else what has no names is not known to go with the bags).
+# The order of rows, bag after bag; the sizes of bags; and `ordered`: do bags
+# first appear in the order of the levels, and is that the order of their names?
+# Otherwise values without names are not known to go with the bags.
 sort_rows <- function(id, n, new = FALSE) {
   bag <- check_id(id, n, new)
   number <- as.integer(bag)
@@ -391,8 +398,8 @@ new_bag_gram <- function(embedding, level, arguments, layout) {
   seal_gram(g)
 }
 
-# The kernel of embeddings of level list(type, bandwidth, degree, offset), what
-# it has, with its bandwidth as a number: the median distance of the bags.
+# The kernel of embeddings with its bandwidth as a number, from the median
+# distance of the bags, and the rule behind that number.
 fit_level <- function(level, inner) {
   if (!is.character(level$bandwidth)) {
     return(level)
@@ -420,17 +427,18 @@ nearest_distances <- function(apart) {
   apply(apart, 1L, min)
 }
 
-# |mu_a - nu_b|^2 from inner products and squared norms.
+# The squared distances of embeddings, from inner products and squared norms.
 level_distances <- function(inner, left = diag(inner), right = left) {
   sums <- outer(left, right, `+`)
   apart <- check_result(sums - 2 * inner, "a distance of two bags", "the bags")
-  # Below this a squared distance is rounding.
+  # Smaller squared distances are rounding.
   apart[apart < 1e-14 * sums] <- 0
   apart
 }
 
+# The kernel of embeddings at inner products and squared norms.
 level_values <- function(level, inner, left = diag(inner), right = left) {
-  # An embedding of 0 has no direction: its cosine is 0 with all.
+  # An embedding of norm 0 has no direction, and its cosine with all is 0.
   inverse <- \(norm2) ifelse(norm2 > 0, 1 / sqrt(pmax(norm2, 0)), 0)
   values <- switch(level$type,
     linear = inner,
@@ -447,8 +455,9 @@ level_values <- function(level, inner, left = diag(inner), right = left) {
 #' @rdname bag_gram
 #' @param object A result of `bag_gram()`.
 #' @param newdata New bags: a list, points with `id`, or a data frame with the
-#'   column that `id` or the formula named; of bags in a sketch also a sketch
-#'   with groups on its landmarks. Without it, the bags of the fit.
+#'   column that `id` or the formula named; if the bags were groups of a sketch,
+#'   also a sketch with groups on its landmarks. Without it, the bags of the
+#'   fit.
 #' @export
 predict.bag_gram <- function(object, newdata, ..., id = NULL) {
   check_dots(...)
@@ -456,24 +465,24 @@ predict.bag_gram <- function(object, newdata, ..., id = NULL) {
   if (missing(newdata)) {
     return(as.matrix(object))
   }
-  new_level_values(object, newdata, id)$values
+  level_values_at(object, newdata, id)$values
 }
 
-# list(values, diagonal) of new bags.
-new_level_values <- function(g, newdata, id = NULL) {
+# The kernel `values` of new bags with those of the fit, and the `diagonal`, the
+# kernel of each with itself.
+level_values_at <- function(g, newdata, id = NULL) {
   new <- read_new_bags(g, newdata, id)
   new_bags <- embed_new(g$embedding, new)
   values <- level_values(g$level2, new_bags$inner, new_bags$norm2,
                          unname(diag(g$inner)))
   dimnames(values) <- list(names(new$sizes), names(g$sizes))
-  # The kernel of each with itself.
   list(values = values, diagonal = vapply(new_bags$norm2, \(norm2) {
     drop(level_values(g$level2, matrix(norm2), norm2))
   }, 1))
 }
 
-# list(z: points as the kernel takes them, sizes); of a sketch list(sketch,
-# sizes).
+# New bags: their sizes, and points z in the units of the kernel, or a sketch
+# with the bags as groups.
 read_new_bags <- function(g, newdata, id) {
   sample <- g$embedding$sample
   if (!is.null(sample$sketch)) {
@@ -494,9 +503,10 @@ read_new_bags <- function(g, newdata, id) {
   list(z = unname(scale_points(sample$kernel, points$x)), sizes = points$sizes)
 }
 
-# New bags as a sketch on the same landmarks, whose groups they are.
+# A sketch on the landmarks of `sketch` whose groups are the new bags.
 sketch_new_bags <- function(sketch, newdata, id) {
-  if (inherits(newdata, "kme_sketch")) {
+  sketched <- inherits(newdata, "kme_sketch")
+  if (sketched) {
     check_same_landmarks(sketch, newdata)
     id <- newdata$groups
   } else if (is_plain_list(newdata)) {
@@ -514,31 +524,33 @@ sketch_new_bags <- function(sketch, newdata, id) {
     stop_input("'newdata' must be a list of bags, a sketch with groups, or ",
                "come with 'id', the bag of each row")
   }
-  if (inherits(newdata, "kme_sketch")) {
+  if (sketched) {
     return(newdata)
   }
-  update(unfilled(sketch, list()), newdata, progress = FALSE,
-         groups = check_id(id, NROW(newdata), new = TRUE))
+  kme_sketch(newdata, sketch, progress = FALSE, moments = sketch$moments,
+             groups = check_id(id, NROW(newdata), new = TRUE),
+             bin = sketch$bin,
+             na.action = if (sketch$omit) stats::na.omit else stats::na.fail)
 }
 
 group_sizes <- function(sketch) {
   stats::setNames(group_numbers(sketch, "n"), sketch$groups)
 }
 
-# For fits on the result: new bags in place of kernel values.
+# Fits on a Gram matrix of bags take new bags in place of kernel values.
 read_kernel_values.bag_gram <- function(g, newdata) {
-  # What has the column that tells bags apart holds points.
+  # A data frame or matrix with the column that tells bags apart holds points.
   named <- is.data.frame(newdata) && !is.null(g$response) ||
     !is.null(g$column) &&
       (is.data.frame(newdata) || g$column %in% colnames(newdata))
-  # Rows with as many columns as there are bags want an id.
+  # So do rows with as many columns as the points have.
   points <- identical(NCOL(newdata), ncol(g$embedding$sample$x)) &&
     !identical(colnames(newdata), names(g$sizes))
   if (!is_plain_list(newdata) && !named && !points &&
         !inherits(newdata, "kme_sketch") && NCOL(newdata) == nrow(g$K)) {
     return(NextMethod())
   }
-  new_bags <- new_level_values(g, newdata)
+  new_bags <- level_values_at(g, newdata)
   new_points(NULL, values = new_bags$values, diagonal = new_bags$diagonal)
 }
 
@@ -551,7 +563,7 @@ fit_lines.bag_gram <- function(x, digits) {
     bag_lines(x, digits))
 }
 
-# The bags, and how they were made one number each.
+# Lines on the bags and their kernels, for print().
 bag_lines <- function(g, digits) {
   sample <- g$embedding$sample
   level <- g$level2
@@ -574,8 +586,8 @@ bag_lines <- function(g, digits) {
   )
 }
 
-# "S-KMSE (simple shrinkage): lambda by exact leave-one-out", and what came of
-# it.
+# Lines on the estimator of the bags, such as "S-KMSE (simple shrinkage): lambda
+# by exact leave-one-out", and on what was chosen.
 describe_bag_means <- function(g, digits) {
   table <- g$shrinkage
   open <- setdiff(c("alpha", "lambda", "noise", "h", "own"),
@@ -615,7 +627,7 @@ fit_facts.bag_gram <- function(x) {
   ), kernel_columns(x$embedding$sample$kernel))
 }
 
-# Of another level 2 the embeddings stay.
+# If only the kernel of embeddings changes, the embeddings stay.
 fit_request.bag_gram <- function(x, changes) {
   asked <- request_bags(x, changes)
   if (all(names(changes) %in% level_arguments)) {
@@ -626,9 +638,10 @@ fit_request.bag_gram <- function(x, changes) {
 
 level_arguments <- c("level2", "bandwidth2", "degree", "offset")
 
+# The request of bag_gram() with changes; the bags stay in their order.
 request_bags <- function(g, changes) {
   arguments <- g$arguments
-  # The width of one level is not that of another.
+  # Parameters of one kernel of embeddings are not those of another.
   if ("level2" %in% names(changes)) {
     arguments[setdiff(level_arguments, "level2")] <- NULL
   }
@@ -653,8 +666,8 @@ request_bags <- function(g, changes) {
   asked
 }
 
-# "mean shares: KME 0.2, smoothing 0.4 0.7", of a table of bags; NULL for what
-# is no stack.
+# A line such as "mean shares: KME 0.2, smoothing 0.4 0.7" from a table of bags;
+# NULL for an estimator that is no stack.
 stack_line <- function(estimator, table) {
   columns <- setdiff(names(table), c("n", "norm2", "border"))
   if (!inherits(estimator, "est_stack") || !length(columns)) {

@@ -1,21 +1,21 @@
 # The shelf bag_: samples as observations: Gram matrices over bags, machines
 # on them.
 #
-# The embeddings of bags and their inner products. What is not a weight of each
-# point is made of the inner products of the plain kernel means (KME) of the
-# bags alone: shares of shrinkage, and mixtures of several bags (C'GC).
+# The embeddings of bags and their inner products. Shares of shrinkage, and
+# mixtures of several bags (C'GC), need only the inner products of the plain
+# kernel means (KME) of the bags.
 
 # --- Inner products of plain means -------------------------------------------
 
-# sum_ij w_i v_j k(x_i, y_j) over the points of each pair of bags; new: the bags
-# in the rows, list(z, sizes, weights).
+# The sums of w_i v_j k(x_i, y_j) over the points of each pair of bags, with new
+# bags in the rows if there are any.
 bag_sums <- function(sample, sizes, weights = NULL, new = NULL) {
   rows <- if (is.null(new)) sizes else new$sizes
   check_memory(length(sizes), length(rows), "use fewer bags", copies = 3,
                what = "work on the matrix of all bags")
-  of <- as.integer(sizes)
+  counts <- as.integer(sizes)
   sums <- if (is.null(new)) {
-    .Call(C_r_block_sums, sample_source(sample), of, weights, NULL, NULL,
+    .Call(C_r_block_sums, sample_source(sample), counts, weights, NULL, NULL,
           FALSE)$sums
   } else if (kernel_has(sample$kernel, "function")) {
     values <- fold_store(sample$kernel, new$z, sample$x)
@@ -24,7 +24,7 @@ bag_sums <- function(sample, sizes, weights = NULL, new = NULL) {
     t(unname(rowsum(t(by_row), bag_codes(sizes), reorder = FALSE)))
   } else {
     .Call(C_r_block_sums, native_source(sample$kernel, new$z, sample$x),
-          as.integer(rows), new$weights, of, weights, FALSE)$sums
+          as.integer(rows), new$weights, counts, weights, FALSE)$sums
   }
   check_overflow(sample$kernel, sums, "the bags")
 }
@@ -34,17 +34,23 @@ bag_means <- function(values, sizes) {
   drop(rowsum(values, bag_codes(sizes), reorder = FALSE)) / unname(sizes)
 }
 
-# alpha of each bag towards 0, from the squared norms of the averages and mean
-# k(x, x).
+# The alpha of each bag towards 0, from the squared norms of the averages and
+# mean k(x, x).
 bag_shares <- function(estimator, rho, varrho, sizes) {
   ifelse(sizes == 1L, 0, est_share(estimator)(rho, varrho, unname(sizes)))
 }
 
 # --- Bags that borrow from each other ----------------------------------------
-# A pool is list(g: inner products of the KMEs of bags, varrho: their mean k(x,
-# x), n: their sizes, u: the squared norms without bias, NA for one point, rows,
-# mean: means of g, slack: its largest entry, program: of aggregation).
-
+# Bags that borrow from each other:
+#   g         inner products of the KMEs of the bags
+#   rows      row means of g
+#   mean      mean of g
+#   varrho    mean k(x, x) of each bag
+#   n         number of points of each bag
+#   u         squared norms without bias, NA for a bag of one point
+#   slack     the largest squared norm
+#   target    how they borrow
+#   program   the quadratic program of aggregation, where it is known
 new_pool <- function(g, varrho, sizes, target) {
   n <- unname(sizes)
   u <- (n * diag(g) - varrho) / (n - 1)
@@ -54,15 +60,15 @@ new_pool <- function(g, varrho, sizes, target) {
        slack = max(diag(g)), target = target)
 }
 
-# The coefficients of bag j on the KMEs of all bags; one of one point, or that
+# The coefficients of bag j on the KMEs of all bags. A bag of one point, or that
 # is alone, keeps its own.
 borrow <- function(estimator, pool, j) {
   m <- length(pool$n)
   g <- pool$g
   alone <- as.numeric(seq_len(m) == j)
   if (pool$target == "pooled") {
-    # Shrunk towards the mean f* of the others: |f* - mu_j|^2 from rows and
-    # means.
+    # It is shrunk towards the mean f* of the others; |f* - mu_j|^2 follows from
+    # the means of g.
     distance2 <- g[j, j] - 2 * pool$rows[j] + pool$mean
     distance2 <- (m / (m - 1))^2 * max(0, distance2)
     excess <- max(0, pool$varrho[j] - g[j, j])
@@ -74,7 +80,7 @@ borrow <- function(estimator, pool, j) {
   }
   u <- pool$u
   if (pool$target == "neighbours") {
-    # The mean of the bags whose distance is within what their sizes let expect.
+    # The mean of the bags that are not farther apart than their noise explains.
     noise <- (pool$varrho - u) / pool$n
     apart <- u + u[j] - 2 * g[, j]
     near <- alone == 1 | apart <= noise + noise[j] + 1e-12 * pool$slack
@@ -84,20 +90,21 @@ borrow <- function(estimator, pool, j) {
   if (!(pool$slack > 0)) {
     return(alone)
   }
-  with <- pool$program %||% simplex_program(g)
-  # argmin w'Gw - 2 w'g over the simplex, g = G_j but its own entry u_j.
+  program <- pool$program %||% simplex_program(g)
+  # The weights minimize w'Gw - 2 w'g over the simplex, where g is G_j but for
+  # its own entry u_j.
   right <- replace(g[, j], j, u[j])
   w <- quadprog::solve.QP.compact(
-    with$root, right / pool$slack, with$values, with$rows, c(1, numeric(m)),
-    meq = 1, factorized = TRUE
+    program$root, right / pool$slack, program$values, program$rows,
+    c(1, numeric(m)), meq = 1, factorized = TRUE
   )$solution
-  # What is smaller is rounding of 0.
+  # Smaller weights are rounding of 0.
   w[w < 1e-10] <- 0
   w / sum(w)
 }
 
-# The inverse of R, R'R = G/max G_bb + 1e-10 I, and the constraints sum w = 1,
-# w >= 0 by their entries that are not 0.
+# The quadratic program of aggregation: the inverse of R, where R'R = G/max G_bb
+# + 1e-10 I, and the nonzero entries of the constraints sum w = 1, w >= 0.
 simplex_program <- function(g) {
   m <- nrow(g)
   g <- g / max(diag(g))
@@ -110,9 +117,27 @@ simplex_program <- function(g) {
 
 # --- The embeddings of all bags ----------------------------------------------
 
-# list(inner: <mu_a, mu_b> of the estimates, table: a data frame of what was
-# chosen for each bag, and what new bags need: sample, sizes, estimator, target,
-# weights, noise, parts, alpha, mixing, pool).
+# The embeddings of bags, with all that new bags need:
+#   sample      the sample of all points, bag after bag
+#   sizes       number of points of each bag, named
+#   estimator   the estimator
+#   target      how bags borrow from each other, or NULL
+#   weights     weights of all points; for a sketch of landmarks x bags
+#   noise       d x M variances of noise, or NULL
+#   parts       the parts of each bag's embedding, where these are not weights
+#   chosen      columns for `table`
+#   alpha       alpha of shrinkage of each bag, for averages
+#   pool        the pool that bags borrow from
+#   mixing      coefficients of the KMEs, a column for each bag
+#   inner       <mu_a, mu_b> of the estimates
+#   table       a data frame of what was chosen for each bag
+new_bag_embedding <- function(sample, sizes, estimator, target = NULL,
+                              found = est_bags(estimator, sample, sizes)) {
+  c(list(sample = sample, sizes = sizes, estimator = estimator,
+         target = target), found)
+}
+
+# The bag embedding with its inner products and its table.
 embed_bags <- function(sample, sizes, estimator, target = NULL) {
   m <- length(sizes)
   if (identical(target, "pooled") && m < 2L) {
@@ -122,13 +147,11 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   if (!is.null(sample$sketch)) {
     return(embed_sketch(sample, sizes, estimator, target))
   }
-  sample <- walkable_sample(sample)
-  fit <- c(list(sample = sample, sizes = sizes, estimator = estimator,
-                target = target), est_bags(estimator, sample, sizes))
+  fit <- new_bag_embedding(walkable_sample(sample), sizes, estimator, target)
   inner <- inner_bags(fit)
   check_result(inner, "an inner product of two bags", "'bags'")
   if (is.null(fit$weights) && is.null(fit$noise) && is.null(fit$parts)) {
-    varrho <- bag_means(sample_diagonal(sample), sizes)
+    varrho <- bag_means(sample_diagonal(fit$sample), sizes)
     if (is.null(target)) {
       fit$alpha <- bag_shares(estimator, diag(inner), varrho, sizes)
       inner <- inner * outer(1 - fit$alpha, 1 - fit$alpha)
@@ -141,9 +164,7 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
         borrow(estimator, fit$pool, j)
       }, numeric(m)), m))
       if (target == "pooled") fit$alpha <- 1 - diag(fit$mixing)
-      mixed <- cross(fit$mixing, product(inner, fit$mixing))
-      # Exactly symmetric.
-      inner <- (mixed + t(mixed)) / 2
+      inner <- symmetric(cross(fit$mixing, product(inner, fit$mixing)))
     }
   }
   fit$inner <- inner
@@ -151,22 +172,24 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   fit
 }
 
-# The groups of a sketch as bags: what is estimated of each are weights on its
-# landmarks, a column of `weights`.
+# A matrix that is exactly symmetric, from one that is so but for rounding.
+symmetric <- \(k) (k + t(k)) / 2
+
+# The embeddings of the groups of a sketch, which are weights on its landmarks.
 embed_sketch <- function(sample, sizes, estimator, target) {
   if (!is.null(target)) {
     stop_input("'target' must be NULL for a sketch")
   }
   check_estimator(sample, estimator)
-  fit <- c(list(sample = sample, sizes = sizes, estimator = estimator),
-           sketch_weights(sample$sketch, estimator))
-  inner <- cross(fit$weights, sample_apply(sample$support, fit$weights))
-  # Exactly symmetric.
-  fit$inner <- (inner + t(inner)) / 2
+  fit <- new_bag_embedding(sample, sizes, estimator,
+                           found = sketch_weights(sample$sketch, estimator))
+  fit$inner <- symmetric(cross(fit$weights,
+                               sample_apply(sample$support, fit$weights)))
   fit$table <- bag_table(fit)
   fit
 }
 
+# The weights on the landmarks for each group of a sketch, and what was chosen.
 sketch_weights <- function(sketch, estimator) {
   fits <- lapply(unname(group_samples(sketch)), \(group) {
     est_fit(estimator, group)
@@ -177,8 +200,8 @@ sketch_weights <- function(sketch, estimator) {
        })
 }
 
-# <mu_a, mu_b> before shares and mixtures; with `new`, list(z, sizes, weights,
-# noise, parts), those of new bags in the rows.
+# The inner products of embeddings before shares and mixtures, with new bags in
+# the rows if there are any.
 inner_bags <- function(fit, new = NULL) {
   sizes <- fit$sizes
   if (!is.null(fit$noise)) {
@@ -194,7 +217,7 @@ inner_bags <- function(fit, new = NULL) {
   block_means(sums, if (is.null(new)) sizes else new$sizes, sizes)
 }
 
-# The parts of each bag, list(sample, sizes, weights or parts).
+# The parts of each bag of an embedding that has parts, or weights.
 parts_of_weights <- function(fit) {
   if (!is.null(fit$parts)) {
     return(fit$parts)
@@ -204,6 +227,7 @@ parts_of_weights <- function(fit) {
   })
 }
 
+# The data frame of what was chosen for each bag.
 bag_table <- function(fit) {
   table <- data.frame(n = unname(fit$sizes), row.names = names(fit$sizes))
   shrinks <- !is.null(fit$alpha) && !is_unshrunk(fit$estimator)
@@ -213,7 +237,7 @@ bag_table <- function(fit) {
   }
   table[names(fit$chosen)] <- fit$chosen
   if (!is.null(fit$mixing) && !shrinks) {
-    # The share of a bag's own mean.
+    # This is the share of a bag's own KME.
     table$own <- diag(fit$mixing)
   }
   table$norm2 <- diag(fit$inner)
@@ -222,7 +246,8 @@ bag_table <- function(fit) {
 
 # --- New bags ----------------------------------------------------------------
 
-# list(inner: m x M, norm2: m) of new bags, list(z, sizes).
+# The inner products of new bags with those of an embedding, `inner`, and their
+# squared norms, `norm2`.
 embed_new <- function(fit, new) {
   sample <- fit$sample
   if (!is.null(new$sketch)) {
@@ -239,55 +264,62 @@ embed_new <- function(fit, new) {
     new$parts <- parts_of_weights(c(new, list(sample = points)))
   }
   inner <- inner_bags(fit, new)
-  size <- unname(new$sizes)
   plain <- is.null(c(new$noise, new$parts, new$weights))
   norm2 <- if (!is.null(new$noise)) {
     marginal_norms(points, new)
   } else if (!is.null(new$parts)) {
     vapply(new$parts, norm2_parts, numeric(1), sample$kernel)
   } else {
+    size <- unname(new$sizes)
     points$weights <- if (plain) rep(1 / size, size) else new$weights
     check_result(unlist(each_bag(points, new$sizes, \(bag) {
       sum(bag$weights * sample_apply(bag, bag$weights))
     }), use.names = FALSE), "the norm of a bag", "the bags")
   }
-  if (!plain) {
-    return(list(inner = inner, norm2 = norm2))
+  if (plain) {
+    shrink_new(fit, inner, norm2, bag_means(sample_diagonal(points), new$sizes),
+               new$sizes)
+  } else {
+    list(inner = inner, norm2 = norm2)
   }
-  varrho <- bag_means(sample_diagonal(points), new$sizes)
+}
+
+# The same for averages, after shrinkage or mixing, from mean k(x, x) of each
+# bag and the sizes of bags.
+shrink_new <- function(fit, inner, norm2, varrho, sizes) {
   if (is.null(fit$target)) {
-    keep <- 1 - bag_shares(fit$estimator, norm2, varrho, new$sizes)
+    keep <- 1 - bag_shares(fit$estimator, norm2, varrho, sizes)
     return(list(inner = inner * outer(keep, 1 - fit$alpha),
                 norm2 = keep^2 * norm2))
   }
-  each <- lapply(seq_along(size), \(j) {
-    mix_new(fit, inner[j, ], norm2[j], varrho[j], size[j])
+  n <- unname(sizes)
+  each <- lapply(seq_along(n), \(j) {
+    mix_new(fit, inner[j, ], norm2[j], varrho[j], n[j])
   })
   list(inner = do.call(rbind, lapply(each, `[[`, "inner")),
        norm2 = vapply(each, `[[`, numeric(1), "norm2"))
 }
 
-# A new bag that borrows from those of the fit, unless it is one of them: of the
-# same size, mean and mean k(x, x), which are all that is used.
-mix_new <- function(fit, with, norm2, varrho, n) {
+# The inner products and the squared norm of a new bag that borrows from those
+# of the fit, from its inner products with their KMEs. A bag of the same size,
+# mean and mean k(x, x) as one of the fit is taken for it.
+mix_new <- function(fit, inner, norm2, varrho, n) {
   old <- fit$pool
   rounding <- 1e-10 * old$slack
-  at <- which(norm2 - 2 * with + diag(old$g) <= rounding & old$n == n &
+  at <- which(norm2 - 2 * inner + diag(old$g) <= rounding & old$n == n &
                 abs(old$varrho - varrho) <= rounding)
   if (length(at)) {
     return(list(inner = fit$inner[at[1L], ], norm2 = fit$inner[at[1L], at[1L]]))
   }
-  g <- unname(rbind(cbind(old$g, with), c(with, norm2)))
+  g <- unname(rbind(cbind(old$g, inner), c(inner, norm2)))
   pool <- new_pool(g, c(old$varrho, varrho), c(old$n, n), fit$target)
-  m <- length(with)
+  m <- length(inner)
   weights <- borrow(fit$estimator, pool, m + 1L)
   towards <- drop(pool$g %*% weights)
   list(inner = drop(towards[seq_len(m)] %*% fit$mixing),
        norm2 = sum(weights * towards))
 }
 
-# The fit of each bag by itself: list(weights: of all points, NULL for averages,
-# which est_share() may shrink; noise: d x M variances, or NULL; parts: for each
-# bag those of its embedding, where weights do not say it; chosen: a list of
-# columns for a table of bags).
+# The fit of each bag by itself: the fields weights, noise, parts and chosen of
+# a bag embedding. Averages, which est_share() may shrink, have no weights.
 est_bags <- function(estimator, sample, sizes) UseMethod("est_bags")

@@ -19,45 +19,45 @@
 #'   \item{`"novelty"`}{the one-class machine, whose limit is moved so that f is
 #'     negative for a share \eqn{\nu}{nu} (0.1 by default) of the bags that are
 #'     left out with their fold, and so for about that share of new normal bags.
-#'     With M bags none below 1/(M + 1) can be kept. Where the
-#'     points' kernel falls to 0 with the distance, f is negative for bags far
-#'     from all, whatever \eqn{\nu}{nu}. Default without y, and then `level2` is
-#'     `"rbf"` by default, and `bandwidth2` `"nearest"`.}
+#'     With M bags this share cannot be less than 1/(M + 1). Where the kernel of
+#'     the points falls to 0 with the distance, f is negative for bags far from
+#'     all others, whatever \eqn{\nu}{nu}. Default without y; then `level2` is
+#'     `"rbf"` by default, and `bandwidth2` is `"nearest"`.}
 #' }
 #' All but ridge regression need the package \pkg{kernlab}.
 #'
-#' @section Choice of parameters: Of several values the best are chosen
-#' together, by default `cost` from `c(0.1, 1, 10, 100, 1000)` and an open
+#' @section Choice of parameters: Parameters with several values are chosen
+#' together by cross-validation over bags, with folds drawn in the shares of the
+#' classes: by default `cost` from `c(0.1, 1, 10, 100, 1000)`, and an open
 #' bandwidth of the points' kernel from 1/4, 1/2, 1, 2 and 4 times the median
-#' distance, by cross-validation over bags, folds drawn in the classes' shares.
-#' The score is the share of wrong classes, or the mean squared error in units
-#' of the variance of y; of equal ones the bandwidth nearest to the median
-#' distance is taken, then the smallest cost.
+#' distance. The score is the share of wrong classes, or the mean squared error
+#' in units of the variance of y. Of equal scores the bandwidth nearest to the
+#' median distance is taken, then the smallest cost.
 #'
-#' For ridge regression it is by exact leave-one-out residuals:
+#' For ridge regression the penalty is chosen by exact leave-one-out residuals:
 #' \eqn{\alpha_i/([(H^c + \lambda I)^{-1}]_{ii} - 1/(M\lambda))}{
 #' alpha_i/([(Hc + lambda I)^(-1)]_ii - 1/(M lambda))} (Cawley and Talbot).
 #'
-#' For novelty, where no bag says what is strange, the score is the distance of
-#' a bag from the nearest other one over that of two bags, both in the median.
-#' It is 1 where all are equally far apart, as samples are by noise alone.
-#' Chosen is the narrowest of 1/4, 1/2, 1 and 2 times the median distance whose
-#' score is at most 1/2, for a narrow kernel sees more than means; if there is
-#' none, the one of the smallest score.
+#' For novelty no bag says what is strange. There the score is the median
+#' distance of a bag from the nearest other one, divided by the median distance
+#' of two bags. It is 1 where all bags are equally far apart, as by noise alone.
+#' The bandwidth is the narrowest of 1/4, 1/2, 1 and 2 times the median distance
+#' whose score is at most 1/2, because a narrow kernel sees more than means; if
+#' there is none, it is the one with the smallest score.
 #'
-#' Scores of what was chosen are a little too good for new bags, with a `target`
-#' much too good.
+#' The scores of chosen parameters are a little too good for new bags, and with
+#' a `target` much too good.
 #'
-#' Of classes the machines of what was chosen are fitted without each fold once
-#' more, for [probabilities][predict.bag_smm].
+#' For classes, the machines with the chosen parameters are fitted once more
+#' without each fold, for [probabilities][predict.bag_smm].
 #' @section Cost: That of [bag_gram()] for each bandwidth, and O(M^2) to O(M^3)
 #' time for each fold and combination; for ridge regression one
 #' eigendecomposition of H for each bandwidth.
 #'
 #' @param bags The bags, as for [bag_gram()], or a result of it.
-#' @param y What is known of each bag: a factor or numbers, in the order of the
-#'   bags or with their names (where a vector `id` is not sorted they are
-#'   needed); `NULL` for novelty.
+#' @param y The class or number of each bag: a factor or numbers, in the order
+#'   of the bags or with their names (which are needed where a vector `id` is
+#'   not sorted); `NULL` for novelty.
 #' @param ... Arguments of [bag_gram()] by name: `kernel`, `estimator` (with its
 #'   own, but `folds`), `level2`, `target`, `id`, `scale`, `bandwidth2`,
 #'   `degree`, `offset`; in the formula method also those of the default method.
@@ -66,38 +66,39 @@
 #'   `NULL`. `ridge` is in units of H.
 #' @param epsilon Half the width of the tube, in standard deviations of y; 0.1
 #'   by default.
-#' @param bandwidth Of the points' kernel, where that is open: `"cv"` (default),
-#'   `"median"`, one number or several to choose among.
+#' @param bandwidth The bandwidth of the points' kernel, where that is open:
+#'   `"cv"` (default), `"median"`, one number or several to choose among.
 
 #' @param folds The number of folds, or the fold of each bag.
 #' @param id The bag of each row, found as `weights` is by [lm()].
-#' @param progress Show how far the choice has come?
+#' @param progress Show a progress bar?
 #' @param formula `y ~ a + b`, with the value of each row's bag on the left; `~
 #'   a + b` for novelty. Also the other way round, `cbind(a, b) ~ y` or `. ~ y`,
 #'   as in [mmd_test()].
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @return An object of class `c("bag_smm", "kernmean_fit", "smm")`, a list with
-#' \item{type, y, levels}{what was learned; y named by the bags}
+#' \item{type, y, levels}{the type of machine; y, named by the bags; classes}
 #' \item{gram}{the [bag_gram()] of the bags, with the chosen kernel}
 #' \item{coefficients, intercept}{\eqn{\alpha}{alpha}, a row for each bag, a
 #'   column for each machine; c}
 #' \item{support}{names of the bags with \eqn{\alpha \ne 0}{alpha != 0}}
-#' \item{cost, nu, epsilon, ridge}{those used}
-#' \item{cv}{what was tried: a data frame with `bandwidth`, `factor` (of the
-#'   median distance), the parameter, `score`, its standard error `se`,
+#' \item{cost, nu, epsilon, ridge}{the values that were used}
+#' \item{cv}{a data frame of what was tried, with `bandwidth`, `factor` (times
+#'   the median distance), the parameter, `score`, its standard error `se`,
 #'   `chosen`; `NULL` if nothing was chosen}
 #' \item{folds}{the fold of each bag, numbered from 1}
 #' \item{fitted, decision}{classes or values, and decision values, of the bags
 #'   of the fit}
 #' \item{loo}{for ridge regression the leave-one-out predictions}
-#' \item{left_out, sigmoids}{of classes, where something was chosen: decision
+#' \item{left_out, sigmoids}{for classes, if parameters were chosen: decision
 #'   values of the bags left out with their folds, and A and B of Platt, a row
-#'   for each machine; of novelty these values, the smallest of the strangest
-#'   bags of the fit}
+#'   for each machine; for novelty these decision values, smallest for the
+#'   strangest bags of the fit}
 #' \item{kernel, n}{the kernel of the points, the number of bags}
 #' \item{problem}{`center` and `unit` of y, by which it was standardized}
-#' \item{arguments, terms, on_gram}{what was given}
+#' \item{arguments, terms, on_gram}{the arguments that were given, for
+#'   `update()`}
 #' @section Methods: [predict()][predict.bag_smm], `plot()`, `summary()`,
 #' `coef()`, `fitted()`, `residuals()`, and `update()`, with arguments of
 #' [bag_gram()] too, on the same folds.
@@ -168,8 +169,8 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   new_smm(tuned, problem, stored(asked), inherits(bags, "bag_gram"))
 }
 
-# Of each type what it leaves open, first what is chosen; what it is called, and
-# its losses.
+# The types of machines: their parameters, first the one that is chosen, their
+# titles, and words for their losses.
 smm_types <- list(
   classification = list(
     parameters = "cost", title = "Support measure machine, classification",
@@ -240,8 +241,8 @@ warn_borrowed <- function(target) {
   }
 }
 
-# The plan of the bags with the kernels to be tried; of a matrix that was given,
-# nothing to be chosen.
+# The plan of the bags with the kernels to be tried, and the median bandwidth. A
+# Gram matrix that was given has nothing to be chosen.
 plan_machine <- function(asked, ...) {
   bags <- asked$bags
   if (inherits(bags, "bag_gram")) {
@@ -317,21 +318,30 @@ bag_answers <- function(y, id, name) {
   value
 }
 
-# What is to be learned for bags of these names: list(type, y: of each bag, a
-# factor or standardized numbers, NULL for novelty; center, unit).
-read_problem <- function(asked, names, ordered) {
+# A problem, or what smm() is to learn:
+#   type     the type of machine
+#   y        for each bag a class or a standardized number; NULL for novelty
+#   center   number by which y was centered
+#   unit     number by which y was divided
+#   folds    the fold of each bag, where there are folds
+new_problem <- function(type, y = NULL, center = NULL, unit = NULL) {
+  list(type = type, y = y, center = center, unit = unit)
+}
+
+# The problem of bags of these names.
+read_problem <- function(asked, bags, ordered) {
   type <- smm_type(asked)
   if (type == "novelty") {
-    return(list(type = type))
+    return(new_problem(type))
   }
   if (is.null(asked$y)) {
     stop_input("'y' must be given for type = \"", type, "\"")
   }
-  y <- order_answers(asked$y, names, ordered)
+  y <- order_answers(asked$y, bags, ordered)
   if (type == "classification") {
-    # The order of classes is of no use to machines for pairs.
+    # Machines for pairs have no use for an order of classes.
     y <- factor(y, levels(as_factor(y)), ordered = FALSE)
-    return(list(type = type, y = check_classes(y, "y", "bags")))
+    return(new_problem(type, check_classes(y, "y", "bags")))
   }
   if (!is.numeric(y)) {
     stop_input("'y' must be numeric for type = \"", type, "\", not ",
@@ -348,11 +358,11 @@ read_problem <- function(asked, names, ordered) {
   y <- as.double(y)
   check_result(sum(y^2), "the sum of squares of 'y'", "'y'")
   if (type == "ridge") {
-    return(list(type = type, y = y, center = 0, unit = 1))
+    return(new_problem(type, y, 0, 1))
   }
   unit <- stats::sd(y)
   if (!(unit > 0)) unit <- 1
-  list(type = type, y = (y - mean(y)) / unit, center = mean(y), unit = unit)
+  new_problem(type, (y - mean(y)) / unit, mean(y), unit)
 }
 
 # y in the order of the bags, unnamed.
@@ -372,7 +382,8 @@ order_answers <- function(y, bags, ordered) {
 
 # --- The choice --------------------------------------------------------------
 
-# list(g, par: the row of the grid, cv: what was tried).
+# The Gram matrix `g` with the chosen kernel, the row `par` of the grid that was
+# chosen, and `cv`, a data frame of what was tried.
 search_machine <- function(plan, problem, grid, progress) {
   tried <- seq_along(plan$kernels)
   rows <- lapply_shown(tried, \(i) {
@@ -382,60 +393,54 @@ search_machine <- function(plan, problem, grid, progress) {
       score_machines(g, problem, grid), row.names = NULL
     )
   }, progress && length(tried) * length(plan$sizes) > shown_from)
-  table <- do.call(rbind, rows)
-  best <- choose_row(table, problem$type, plan$median)
-  table$chosen <- seq_len(nrow(table)) == best
-  table$factor <- table$bandwidth / one_number(plan$median)
+  cv <- do.call(rbind, rows)
+  best <- choose_row(cv, problem$type, plan$median)
+  cv$chosen <- seq_len(nrow(cv)) == best
+  cv$factor <- cv$bandwidth / one_number(plan$median)
   par <- take_rows(grid, 1L)
-  of <- intersect(names(par), names(table))
-  par[of] <- table[best, of]
-  kept <- c("bandwidth", if (!anyNA(table$factor)) "factor", "cost", "nu",
+  found <- intersect(names(par), names(cv))
+  par[found] <- cv[best, found]
+  kept <- c("bandwidth", if (!anyNA(cv$factor)) "factor", "cost", "nu",
             "ridge", "score", "se", "chosen")
-  list(g = make_bags(plan, plan$kernels[[table$kernel[best]]]), par = par,
-       cv = table[intersect(kept, names(table))])
+  list(g = make_bags(plan, plan$kernels[[cv$kernel[best]]]), par = par,
+       cv = cv[intersect(kept, names(cv))])
 }
 
+# The fit of smm(), from what search_machine() found; ?smm has its fields.
 new_smm <- function(tuned, problem, arguments, on_gram) {
   g <- tuned$g
   bags <- names(g$sizes)
   type <- problem$type
   y <- problem$y
   ridge <- tuned$par$ridge
-  of_bags <- \(values) if (!is.null(values)) stats::setNames(values, bags)
+  named <- \(values) if (!is.null(values)) stats::setNames(values, bags)
   machine <- if (type == "ridge") {
     fit_ridge(g, y, ridge)
   } else {
     fit_machine(g$K, problem, tuned$par)
   }
   if (type == "novelty") {
-    # Of a new normal bag, which is as likely to have any place among those left
-    # out, about a share nu is below the limit, and bags far from all are.
-    left_out <- left_out_values(g$K, problem, tuned$par)
-    limit <- sort(left_out)[max(1, floor(tuned$par$nu * (length(bags) + 1) +
-                                           1e-9))]
-    limit <- max(limit, least_limit(g, machine))
-    machine$intercept <- machine$intercept - limit
-    left_out <- of_bags(left_out[, 1L] - limit)
+    machine <- limit_machine(machine, g, problem, tuned$par)
   }
   rownames(machine$coefficients) <- bags
   decision <- machine_values(machine, g$K)
   fields <- c(list(
     type = type,
-    y = of_bags(if (is.numeric(y)) problem$center + problem$unit * y else y),
+    y = named(if (is.numeric(y)) problem$center + problem$unit * y else y),
     levels = if (type == "novelty") c("normal", "novel") else levels(y),
     gram = g, coefficients = machine$coefficients,
     intercept = machine$intercept,
     support = bags[rowSums(machine$coefficients != 0) > 0]
   ), as.list(tuned$par), list(
-    cv = tuned$cv, folds = of_bags(problem$folds),
+    cv = tuned$cv, folds = named(problem$folds),
     problem = problem[c("center", "unit")], n = length(bags),
     kernel = g$embedding$sample$kernel, arguments = arguments,
     decision = decision
   ))
   fields$fitted <- smm_answer(fields, decision)
-  if (type == "novelty") fields$left_out <- left_out
+  fields$left_out <- named(machine$left_out)
   if (type == "ridge") {
-    fields$loo <- of_bags(y - ridge_residuals(ridge_system(g), y, ridge))
+    fields$loo <- named(y - ridge_residuals(ridge_system(g), y, ridge))
   }
   if (is.factor(y) && length(problem$folds)) fields <- calibrate(fields)
   fields$terms <- g$terms
@@ -444,9 +449,22 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
   new_fit("bag_smm", fields, also = "smm")
 }
 
-# Just above what is said of bags infinitely far from all, where the kernel
-# falls to 0: their inner products with others are 0, and their points may be as
-# far from each other.
+# A machine of novelty with its limit at 0, and the decision values of bags
+# left out. A new normal bag may have any place among these with equal
+# probability, and so about a share nu of such bags is below the limit; bags far
+# from all others are below in any case.
+limit_machine <- function(machine, g, problem, par) {
+  left_out <- left_out_values(g$K, problem, par)
+  place <- max(1, floor(par$nu * (nrow(left_out) + 1) + 1e-9))
+  limit <- max(sort(left_out)[place], least_limit(g, machine))
+  machine$intercept <- machine$intercept - limit
+  machine$left_out <- left_out[, 1L] - limit
+  machine
+}
+
+# A number just above the decision value of bags infinitely far from all, where
+# the kernel falls to 0; NULL for other kernels. The inner products of such bags
+# with others are 0, and their points may be as far from each other.
 least_limit <- function(g, machine) {
   height <- flat_diagonal(g$embedding$sample$kernel)
   if (!is.null(height)) {
@@ -470,23 +488,27 @@ smm_answer <- function(object, decision) {
 }
 
 # --- Machines -----------------------------------------------------------------
-# Machines on a Gram matrix of bags: kernlab's solver of support vector
-# machines, kernel ridge regression, and the choice of what they leave open. A
-# machine is list(coefficients: M x P, intercept: P): decision values are L
-# coefficients + intercept for kernel values L of new bags.
+# A machine on a Gram matrix of M bags, or P of them; decision values are L
+# coefficients + intercept for kernel values L of new bags:
+#   coefficients   M x P matrix
+#   intercept      P numbers
+new_machine <- function(coefficients, intercept) {
+  list(coefficients = coefficients, intercept = intercept)
+}
 
-# On a kernel matrix kernlab's shrinking heuristic can stop at a wrong solution,
-# after seconds; without it these problems take milliseconds.
-# It keeps the values in single precision, and what is infinite there ends R:
-# very large or small ones are taken in another unit, in which a machine with a
-# cost has other coefficients and one without another intercept.
-# Of classes one machine for each pair, positive for the second.
+# The support vector machine by kernlab; for classes one machine for each pair,
+# positive for the second class. On a kernel matrix kernlab's shrinking
+# heuristic can stop at a wrong solution, after seconds; without it these
+# problems take milliseconds. kernlab keeps kernel values in single precision,
+# and a value that is infinite there ends R. So very large or small values are
+# taken in another unit, in which a machine with a cost has other coefficients,
+# and one without a cost another intercept.
 fit_machine <- function(k, problem, par) {
   m <- nrow(k)
   y <- problem$y
   # Numbers within one tube have no support vectors.
   if (problem$type == "regression" && diff(range(y)) <= 2 * par$epsilon) {
-    return(list(coefficients = matrix(0, m, 1L), intercept = mean(range(y))))
+    return(new_machine(matrix(0, m, 1L), mean(range(y))))
   }
   top <- max(abs(k))
   unit <- if (top > 1e30 || top < 1e-30) power_below(top) else 1
@@ -503,24 +525,34 @@ fit_machine <- function(k, problem, par) {
     stop_kernmean("numeric", "kernlab cannot find the machine: ",
                   conditionMessage(e))
   })
+  coefficients <- machine_coefficients(solved, m, levels(y))
+  if (problem$type == "novelty") {
+    new_machine(coefficients, -kernlab::b(solved) * unit)
+  } else {
+    new_machine(coefficients / unit, -kernlab::b(solved))
+  }
+}
+
+# The coefficients of machines that kernlab found, m x P matrix, with names of
+# the pairs of classes if there are classes.
+machine_coefficients <- function(solved, m, classes) {
   values <- kernlab::coef(solved)
   index <- kernlab::alphaindex(solved)
-  if (!is.factor(y)) {
+  if (is.null(classes)) {
     values <- list(values)
     index <- list(index)
   }
   coefficients <- matrix(vapply(seq_along(values), \(p) {
     replace(numeric(m), index[[p]], values[[p]])
   }, numeric(m)), m)
-  if (is.factor(y)) {
-    pairs <- utils::combn(levels(y), 2L)
+  if (!is.null(classes)) {
+    pairs <- utils::combn(classes, 2L)
     colnames(coefficients) <- paste0(pairs[2L, ], "/", pairs[1L, ])
   }
-  free <- problem$type == "novelty"
-  list(coefficients = if (free) coefficients else coefficients / unit,
-       intercept = -kernlab::b(solved) * (if (free) unit else 1))
+  coefficients
 }
 
+# The decision values of bags with these kernel values.
 machine_values <- function(machine, values) {
   out <- product(unname(values), machine$coefficients) +
     rep(machine$intercept, each = nrow(values))
@@ -531,9 +563,9 @@ machine_values <- function(machine, values) {
 # The class that most pairs vote for, the first of several.
 vote <- function(decision, levels) {
   pairs <- utils::combn(length(levels), 2L)
-  of <- \(row) outer(pairs[row, ], seq_along(levels), `==`)
+  classes_at <- \(row) outer(pairs[row, ], seq_along(levels), `==`)
   second <- decision > 0
-  votes <- second %*% of(2L) + (!second) %*% of(1L)
+  votes <- second %*% classes_at(2L) + (!second) %*% classes_at(1L)
   factor(levels[max.col(votes, "first")], levels)
 }
 
@@ -563,7 +595,7 @@ ridge_weights <- function(r, y, lambda) {
 
 fit_ridge <- function(g, y, lambda) {
   alpha <- ridge_weights(ridge_system(g), y, lambda)
-  list(coefficients = alpha, intercept = mean(y) - sum(g$means * alpha))
+  new_machine(alpha, mean(y) - sum(g$means * alpha))
 }
 
 # Exact leave-one-out residuals, the intercept fitted anew with each: alpha_i
@@ -579,19 +611,19 @@ ridge_residuals <- function(r, y, lambda) {
 
 # --- Cross-validation --------------------------------------------------------
 
-# The fold of each bag, those of a number made with the classes' shares.
+# The fold of each bag; so many folds have the shares of the classes.
 bag_folds <- function(folds, problem, m, how = "drawn") {
   if (m < 2L) {
     stop_input("'bags' must be at least 2 for cross-validation, not 1")
   }
   classes <- is.factor(problem$y)
-  of <- if (is.numeric(folds) && length(folds) == 1L) {
+  fold <- if (is.numeric(folds) && length(folds) == 1L) {
     make_folds(m, folds, how, if (classes) problem$y else rep(1L, m))
   } else {
     as.integer(read_folds(folds, m, "bags"))
   }
   if (classes) {
-    counts <- table(problem$y, of)
+    counts <- table(problem$y, fold)
     lost <- which(counts == rowSums(counts), arr.ind = TRUE)
     if (nrow(lost)) {
       stop_input("'folds' must leave bags of each class outside each fold; ",
@@ -599,12 +631,12 @@ bag_folds <- function(folds, problem, m, how = "drawn") {
                  "outside fold ", lost[1L, 2L])
     }
   }
-  of
+  fold
 }
 
-# A table of what was tried with one kernel: the columns of `grid`, score, se.
-# Scores are shares of wrong classes or of normal bags that are refused, or mean
-# squared errors, of bags left out with their folds.
+# A data frame of what was tried with one kernel: the columns of `grid`, score
+# and se. Scores are shares of wrong classes or mean squared errors of bags left
+# out with their folds; for novelty, distances of the nearest bags.
 score_machines <- function(g, problem, grid) {
   y <- problem$y
   if (problem$type == "novelty") {
@@ -643,33 +675,33 @@ left_out_values <- function(k, problem, par) {
   })
 }
 
-# Rows that f(out) has for the bags of each fold, in the order of the bags.
+# The rows of f(out) for the bags of each fold, in the order of the bags.
 by_folds <- function(folds, f) {
   parts <- split(seq_along(folds), folds)
   take_rows(do.call(rbind, lapply(unname(parts), f)), order(unlist(parts)))
 }
 
-# How far the nearest other bag is, in the median over bags, in units of the
-# median distance of bags: 1 where all distances are alike, as those between
-# samples are that have little more in common than noise.
+# The distance of the nearest other bag, in the median over bags, in units of
+# the median distance of bags. It is 1 where all distances are alike, as between
+# samples that differ by noise only.
 nearest_share <- function(inner) {
   apart <- level_distances(inner)
   all <- stats::median(apart[upper.tri(apart)])
   if (all > 0) sqrt(stats::median(nearest_distances(apart)) / all) else 1
 }
 
-# The row that is chosen: the smallest score; of equal ones the bandwidth that
-# is nearest to `median`, then the smallest cost. For novelty the narrowest
-# kernel that tells near bags from others, if any does.
-choose_row <- function(table, type, median) {
-  wide <- ifelse(is.na(table$bandwidth), 0, table$bandwidth)
+# The row that is chosen, of smallest score; of equal scores the bandwidth that
+# is nearest to the `usual` one, then the smallest cost. For novelty it is the
+# narrowest kernel that tells near bags from others, if any does.
+choose_row <- function(cv, type, usual) {
+  wide <- ifelse(is.na(cv$bandwidth), 0, cv$bandwidth)
   if (type == "novelty") {
-    near <- table$score <= 0.5
-    return(order(!near, if (any(near)) wide else table$score)[1L])
+    near <- cv$score <= 0.5
+    return(order(!near, if (any(near)) wide else cv$score)[1L])
   }
-  away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
-  last <- table$cost %||% wide
-  order(signif(table$score, 10L), signif(away, 10L), last)[1L]
+  away <- if (length(usual) == 1L) abs(log(wide / usual)) else 0 * wide
+  last <- cv$cost %||% wide
+  order(signif(cv$score, 10L), signif(away, 10L), last)[1L]
 }
 
 # --- New bags -----------------------------------------------------------------
@@ -789,7 +821,8 @@ smm_decision <- function(object, newdata, id = NULL) {
 
 # The fit with `left_out`, the decision values of its bags left out with their
 # folds, and the `sigmoids` of these. Where nothing was chosen there are no
-# folds yet, and none are drawn: neighbors among the bags of a class make one.
+# folds yet, and none are drawn: neighbors among the bags of a class make a
+# fold.
 calibrate <- function(object, name = "type", value = "probability") {
   if (object$type != "classification") {
     stop_input("'", name, "' must not be \"", value, "\" unless classes were ",
@@ -802,7 +835,8 @@ calibrate <- function(object, name = "type", value = "probability") {
     if (is.null(object$folds)) {
       warn_borrowed(object$gram$target)
       object$folds <- problem$folds <-
-        bag_folds(object$arguments$folds %||% 10, problem, object$n, "blocks")
+        bag_folds(object$arguments$folds %||% formals(smm.default)$folds,
+                  problem, object$n, "blocks")
     }
     object$left_out <- left_out_values(object$gram$K, problem, object["cost"])
     object$sigmoids <- fit_sigmoids(object$left_out, problem$y)
@@ -825,13 +859,13 @@ left_out_probability <- function(object) {
 
 fit_lines.bag_smm <- function(x, digits) {
   number <- \(value) format(value, digits = digits)
-  of <- smm_types[[x$type]]
-  name <- of$parameters[1L]
+  kind <- smm_types[[x$type]]
+  name <- kind$parameters[1L]
   left_out <- chosen_loss(x)
   c(
-    of$title, bag_lines(x$gram, digits),
+    kind$title, bag_lines(x$gram, digits),
     paste0(
-      paste(of$parameters, vapply(x[of$parameters], number, ""),
+      paste(kind$parameters, vapply(x[kind$parameters], number, ""),
             collapse = ", "),
       if (length(x$arguments[[name]]) == 1L) {
         " (given)"
@@ -847,14 +881,14 @@ fit_lines.bag_smm <- function(x, digits) {
     if (x$type != "ridge") {
       paste(length(x$support), "of", x$n, "bags are support bags")
     },
-    paste0(of$loss, " ", number(fit_error(x)), " in the fit",
+    paste0(kind$loss, " ", number(fit_error(x)), " in the fit",
            if (length(left_out)) paste0(", ", number(left_out), " left out")),
     if (is.null(x$levels)) paste("standard deviation of y",
                                  number(stats::sd(x$y)))
   )
 }
 
-# The loss of bags that were left out; nothing where nothing was chosen.
+# The loss of bags that were left out; NULL where nothing was chosen.
 chosen_loss <- function(object) {
   best <- object$cv$score[object$cv$chosen]
   if (object$type == "ridge") {
@@ -868,7 +902,7 @@ chosen_loss <- function(object) {
   }
 }
 
-# The share of wrong classes or of refused bags, the root mean squared error.
+# The share of wrong classes or of refused bags, or the root mean squared error.
 fit_error <- function(object) {
   switch(object$type,
     classification = mean(object$fitted != object$y),
@@ -918,7 +952,6 @@ fit_facts.bag_smm <- function(x) {
   ), fit_facts.bag_gram(x$gram)[-1L])
 }
 
-# The decision values of several machines have their names.
 fit_values.bag_smm <- function(x, newdata = NULL) {
   decision <- smm_decision(x, newdata)
   answer <- smm_answer(x, decision)
@@ -964,8 +997,8 @@ residuals.bag_smm <- function(object, ...) {
   object$y - object$fitted
 }
 
-# On the same bags and y the same folds, to compare by; the kernel is chosen
-# again, unless it came with the bags.
+# Fits to the same bags and y have the same folds, to be compared. The kernel is
+# chosen again, unless it came with the bags.
 fit_request.bag_smm <- function(x, changes) {
   names <- names(changes)
   ours <- names %in% setdiff(names(smm_arguments$kinds), "bags")
