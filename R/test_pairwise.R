@@ -35,7 +35,8 @@
 #' Each pair takes the time of its two-sample test. Groups of at most a quarter
 #' of a `reference` take less: for averages and kernels of one sign their
 #' statistics come from the sums of one fold over all points. With
-#' \eqn{r_i}{r_i} the sum of row i of K over the pair, \eqn{t = \sum_i r_i}{t = sum r_i}, s the
+#' \eqn{r_i}{r_i} the sum of row i of K over the pair, \eqn{t = \sum_i r_i}{
+#' t = sum r_i}, s the
 #' smaller sample as relabeled (m points, the other n), \eqn{q = \sum_{ij \in s}
 #' K_{ij}}{q = the sum of K over s and s} and \eqn{\rho = \sum_{i \in s}
 #' r_i}{rho = the sum of r over s},
