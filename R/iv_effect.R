@@ -553,7 +553,9 @@ along_columns <- function(h, v) {
 
 # Values of the rows of a system for the n rows of the sample: those of the rows
 # `of`, and elsewhere `none`.
-by_row <- \(s, x, of, n, none) replace(rep(none, n), s$unit[of], x[of])
+by_row <- function(s, x, of, n, none) {
+  if (all(of)) x else replace(rep(none, n), s$unit[of], x[of])
+}
 
 times_vector <- \(matrix, v) drop(product(matrix, as.matrix(v)))
 
