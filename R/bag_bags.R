@@ -219,20 +219,18 @@ make_bags <- function(plan, kernel = NULL) {
 #' @rdname bag_gram
 #' @export
 bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, ...names(), "id")
-  parts <- formula_parts(match.call(expand.dots = FALSE), formula, data,
-                         missing(na.action), parent.frame(), "id ~ a + b",
-                         bags = TRUE)
-  bag_gram.default(parts$x,
-                   id = structure(parts$response, layout = parts$layout), ...)
+  read <- read_sides(c(id = "bags", x = "numbers"), example = "id ~ a + b")
+  bag_gram.default(read$x, id = structure(
+    read$id, layout = read[c("layout", "na.action")]
+  ), ...)
 }
 
 # --- Reading bags ------------------------------------------------------------
 
-# How the data were read, and new data will be: terms, response and na.action of
-# a formula, or the column that told bags apart. An `id` brings it along.
+# How the data were read, and new data are: by the layout of a formula, beside its
+# na.action, or by the column that told bags apart. An `id` brings this along.
 layout_of <- function(g) {
-  Filter(length, mget(c("terms", "response", "na.action", "column"),
+  Filter(length, mget(c("layout", "na.action", "column"),
                       g, ifnotfound = list(NULL)))
 }
 
@@ -270,8 +268,8 @@ read_bags <- function(bags, id, kernel, scale) {
 
 # The points x of bags in a list, or in rows with the bag of each, bag after
 # bag; their sizes; `ordered` as in a bag plan; the `column` with their names.
-# New bags have the columns of `like`, data frames those of the formula's terms.
-gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
+# New bags have the columns of `like`, data frames those of the layout.
+gather_bags <- function(bags, id, name = "bags", like = NULL, layout = NULL) {
   several <- is_plain_list(bags)
   if (several && !is.null(id)) {
     stop_input("'id' must not be given when '", name, "' is a list of bags")
@@ -282,8 +280,10 @@ gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
   }
   split <- split_id(id, bags)
   bags <- split$x
-  if (!is.null(terms)) {
-    one <- \(bag) if (is.data.frame(bag)) read_terms(terms, bag) else bag
+  if (!is.null(layout)) {
+    one <- \(bag) {
+      if (is.data.frame(bag)) read_again(layout, bag, "x") else bag
+    }
     bags <- if (several) lapply(bags, one) else one(bags)
   }
   if (several) {
@@ -492,14 +492,15 @@ read_new_bags <- function(g, newdata, id) {
   sample_points(sample, "'newdata' must hold kernel values of bags: those of ",
                 "the fit are known by kernel values alone")
   if (is.null(id) && !is_plain_list(newdata)) {
-    if (is.data.frame(newdata) && !is.null(g$response)) {
-      id <- read_response(g$response, newdata, "newdata",
-                          "; give 'id', or a list() of one data frame")
+    if (is.data.frame(newdata) && !is.null(g$layout)) {
+      id <- read_again(g$layout, newdata, "id", hint = paste(
+        "; give 'id', or a list() of one data frame"
+      ))
     } else if (!is.null(g$column) && g$column %in% colnames(newdata)) {
       id <- g$column
     }
   }
-  points <- gather_bags(newdata, id, "newdata", sample_raw(sample), g$terms)
+  points <- gather_bags(newdata, id, "newdata", sample_raw(sample), g$layout)
   list(z = unname(scale_points(sample$kernel, points$x)), sizes = points$sizes)
 }
 
@@ -540,7 +541,7 @@ group_sizes <- function(sketch) {
 # Fits on a Gram matrix of bags take new bags in place of kernel values.
 read_kernel_values.bag_gram <- function(g, newdata) {
   # A data frame or matrix with the column that tells bags apart holds points.
-  named <- is.data.frame(newdata) && !is.null(g$response) ||
+  named <- is.data.frame(newdata) && !is.null(g$layout) ||
     !is.null(g$column) &&
       (is.data.frame(newdata) || g$column %in% colnames(newdata))
   # So do rows with as many columns as the points have.

@@ -275,31 +275,16 @@ plan_machine <- function(asked, ...) {
 #' @rdname smm
 #' @export
 smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
-  check_formula(formula, data, ...names(), "y")
   if (missing(id)) {
     stop_input("'id' must be given with a formula: the bag of each row")
   }
-  call <- name_columns(match.call(expand.dots = FALSE))
-  formula <- turn_formula(formula, data, 2L, all.vars(call$id))
-  # A dot leaves out the columns of the id, unless the formula names them.
-  named <- setdiff(all.vars(call$id), all.vars(formula))
-  layout <- formula_terms(formula, data_without(data, named))
-  answered <- attr(layout, "response") > 0L
-  frame <- formula_frame(call, layout, data, missing(na.action),
-                         parent.frame())
-  layout <- stats::delete.response(attr(frame, "terms"))
-  id <- check_id(frame[["(id)"]], nrow(frame))
-  frame[["(id)"]] <- NULL
-  if (answered) {
-    y <- bag_answers(frame[[1L]], id, names(frame)[1L])
-    frame[1L] <- NULL
-  }
-  left <- terms(stats::as.formula(call("~", call$id), environment(formula)))
-  attr(id, "layout") <- list(terms = keep_constants(layout, data),
-                             response = keep_constants(left, data))
-  fit <- smm.default(formula_matrix(layout, structure(frame, terms = layout)),
-                     if (answered) y, id = id, ...)
-  fit$na.action <- attr(frame, "na.action")
+  read <- read_sides(c(y = "answers", x = "numbers"), "id")
+  id <- check_id(read$id, nrow(read$x))
+  y <- if (!is.null(read$names$y)) bag_answers(read$y, id, read$names$y)
+  fit <- smm.default(read$x, y, id = structure(
+    id, layout = list(layout = read$layout)
+  ), ...)
+  fit$na.action <- read$na.action
   fit
 }
 
@@ -443,7 +428,7 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
     fields$loo <- named(y - ridge_residuals(ridge_system(g), y, ridge))
   }
   if (is.factor(y) && length(problem$folds)) fields <- calibrate(fields)
-  fields$terms <- g$terms
+  fields$layout <- g$layout
   fields$on_gram <- on_gram
   # The package mildsvm has methods for its own class smm.
   new_fit("bag_smm", fields, also = "smm")

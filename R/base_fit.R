@@ -146,7 +146,7 @@ update.kernmean_fit <- function(object, ...) {
   for (name in kept) fit$arguments[[name]] <- object$arguments[[name]]
   moved <- any(c("x", "z", "bags") %in% names(changes))
   fields <- intersect(c(attr(asked, "fields"), if (!moved) c(
-    "terms", if (!"data" %in% names(changes)) "na.action"
+    "layout", if (!"data" %in% names(changes)) "na.action"
   )), names(object))
   # A gram of bags, an environment, has them.
   if (is.list(fit)) fit[fields] <- object[fields]

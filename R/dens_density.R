@@ -191,8 +191,8 @@ kme_density_arguments <- door_table(
 #' @rdname kme_density
 #' @export
 kme_density.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  fit_formula(kme_density.default, match.call(expand.dots = FALSE), formula,
-              data, missing(na.action), parent.frame(), ...)
+  read <- read_sides(c(x = "terms"))
+  keep_layout(kme_density.default(read$x, ...), read)
 }
 
 # The fit of kme_density(), from what fit_density() found; ?kme_density has its
@@ -216,7 +216,7 @@ new_kme_density <- function(fit, plan, share, arguments) {
     mean = fit$mean, kernel = sample$kernel, sample = sample, n = fit$mean$n,
     m = length(fit$best$weights), estimator = fit$mean$estimator,
     optimize = plan$optimize, validate = share, floor = plan$lowest,
-    terms = NULL, arguments = arguments
+    layout = NULL, arguments = arguments
   )))
 }
 
@@ -241,7 +241,7 @@ predict.kme_density <- function(object, newdata = NULL,
     check_rows_kept(object$sample)
     own_points(object$sample)
   } else {
-    sample_newdata(object$sample, newdata, object$terms)
+    sample_newdata(object$sample, newdata, object$layout)
   }
   value <- density_log(object, new$z)
   stats::setNames(if (type == "log") value else exp(value), new$names)
@@ -349,7 +349,7 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
 
 fit_request.kme_density <- function(x, changes) {
   new <- names(changes)
-  moved <- "x" %in% new || "data" %in% new && !is.null(x$terms)
+  moved <- "x" %in% new || "data" %in% new && !is.null(x$layout)
   before <- x$arguments
   if ("m" %in% new && !is.character(before$start)) x$arguments$start <- NULL
   if (is.list(changes$start)) x$arguments[c("m", "shape")] <- NULL

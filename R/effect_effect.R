@@ -474,27 +474,25 @@ naive_effect <- function(y, treat, weights, functional, reference) {
 kme_effect.formula <- function(x, covariates, data = NULL, subset, na.action,
                                ..., policy = NULL, target = NULL,
                                clusters = NULL, weights = NULL) {
-  check_formula(x, data, ...names(), c("x", "y", "treat"))
+  check_given(x)
   if (missing(covariates) || !inherits(covariates, "formula") ||
         length(x) != 3L || length(covariates) != 2L ||
-        !identical(attr(formula_terms(x[-2L], data), "order"), 1L)) {
+        !identical(attr(formula_terms(x[[3L]], data, environment(x)),
+                        "order"), 1L)) {
     stop_input("the outcome and one treatment must come first, then the ",
                "covariates, as in kme_effect(y ~ treat, ~ x1 + x2, data)")
   }
-  for (side in list(x, covariates)) {
-    check_dot(side, "covariates stand in a formula of their own")
-  }
-  whole <- x
-  whole[[3L]] <- covariates[[2L]]
-  read <- read_covariates(match.call(expand.dots = FALSE), whole, data, target,
-                          missing(na.action), parent.frame(), x[[3L]])
-  y <- read$left
-  frame <- read$frame
-  names(y) <- given_rows(frame)
-  fit <- kme_effect.default(
-    read$x, y, frame[["(treat)"]], ...,
-    policy = named_policy(policy, read$kept$names[2L]), target = read$target,
-    clusters = frame[["(clusters)"]], weights = frame[["(weights)"]]
+  refuse_bar(x)
+  refuse_bar(covariates)
+  read <- read_covariates(
+    c(y = "value", treat = "value", x = "terms"), c("clusters", "weights"),
+    target, list(y = x[[2L]], treat = x[[3L]], x = covariates[[2L]]), x
   )
-  replace(fit, names(read$kept), read$kept)
+  fit <- kme_effect.default(
+    read$x, stats::setNames(read$y, read$rows), read$treat, ...,
+    policy = named_policy(policy, read$names$treat), target = read$target,
+    clusters = read$clusters, weights = read$weights
+  )
+  fit$names <- c(read$names$y, read$names$treat)
+  keep_layout(fit, read)
 }

@@ -214,49 +214,29 @@ weights_arguments <- door_table(
 #' @export
 kme_weights.formula <- function(formula, data = NULL, target = NULL, subset,
                                 na.action, ..., weights = NULL) {
-  check_formula(formula, data, ...names(), c("x", "treat"))
-  check_dot(formula, "covariates are added by '+'")
-  read <- read_covariates(match.call(expand.dots = FALSE), formula, data,
-                          target, missing(na.action), parent.frame())
-  fit <- kme_weights.default(read$x, read$target, read$left, ...,
-                             weights = read$frame[["(weights)"]])
-  replace(fit, names(read$kept), read$kept)
+  read <- read_covariates(c(treat = "value", x = "terms"), "weights", target)
+  fit <- kme_weights.default(read$x, read$target, read$treat, ...,
+                             weights = read$weights)
+  fit$names <- as.character(read$names$treat)
+  keep_layout(fit, read)
 }
 
-# Covariates, x, by a formula, with the response, `left`, its frame, the target
-# in its terms, and `kept`, the fields that a fit keeps for new data. `treat` is
-# the expression of a treatment that is not the response.
-read_covariates <- function(call, formula, data, target, no_action, home,
-                            treat = NULL) {
-  call <- name_columns(call)
-  call$treat <- treat
-  call <- call[names(call) %in% c("", "formula", "subset", "na.action", "treat",
-                                  "clusters", "weights")]
-  # A dot stands for the columns that have no other use.
-  used <- unlist(lapply(list(call$treat, call$clusters, call$weights),
-                        all.vars))
-  frame <- formula_frame(
-    call, formula_terms(formula, data_without(data, used)), data, no_action,
-    home
-  )
-  terms <- attr(frame, "terms")
-  attr(terms, "nominal") <- usual_nominal
-  others <- c(names(frame)[attr(terms, "response")],
-              if (!is.null(treat)) deparse1(treat))
-  factors <- attr(terms, "factors")
-  twice <- intersect(others, rownames(factors)[rowSums(as.matrix(factors)) > 0])
+# The reading of a formula of covariates, for the method that calls this, with a
+# `target` in its terms; other arguments: see read_sides().
+read_covariates <- function(sides, units, target, parts = NULL,
+                            formula = NULL) {
+  read <- read_sides(sides, units, parts = parts, formula = formula,
+                     frame = parent.frame())
+  twice <- intersect(c(read$names$y, read$names$treat), read$names$x)
   if (length(twice)) {
     stop_input("'", twice[1L], "' must not be a covariate, too")
   }
-  x <- formula_matrix(terms, frame)
-  left <- if (attr(terms, "response") > 0L) frame[[1L]]
-  # Other data have the treatment, but no outcome.
-  if (!is.null(treat)) terms <- stats::delete.response(terms)
-  if (is.data.frame(target)) target <- read_terms(terms, target, "target")
-  list(x = x, left = left, frame = frame, target = target, kept = list(
-    terms = keep_constants(terms, data), na.action = attr(frame, "na.action"),
-    names = others
-  ))
+  read$target <- if (is.data.frame(target)) {
+    read_again(read$layout, target, "x", "target")
+  } else {
+    target
+  }
+  read
 }
 
 # A factor for arms, numbers for doses.

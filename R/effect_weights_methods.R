@@ -16,15 +16,15 @@ predict.kme_weights <- function(object, newdata, ...) {
   check_given(newdata)
   space <- object$space
   name <- object$names
-  read <- !is.null(object$terms) && is.data.frame(newdata)
-  x <- if (read) read_terms(object$terms, newdata) else newdata
+  read <- !is.null(object$layout) && is.data.frame(newdata)
+  x <- if (read) read_again(object$layout, newdata, "x") else newdata
   treat <- NULL
   if (!is.null(object$treat)) {
     if (!read && !(is.data.frame(newdata) && name %in% names(newdata))) {
       stop_input("'newdata' must be a data frame with the treatment, '", name,
                  "'")
     }
-    treat <- if (read) read_response(object$terms, newdata, "newdata") else
+    treat <- if (read) read_again(object$layout, newdata, "treat") else
       newdata[[name]]
     treat <- if (space$dose) check_outcome(treat, nrow(newdata), name) else
       seen_levels(treat, levels(object$treat), name)
@@ -148,8 +148,8 @@ change_data <- function(x, changes, data) {
     stop_input("'data' must not be given to update(), which has them; a fit ",
                "to other data takes a new call")
   }
-  if (is.data.frame(changes$target) && !is.null(x$terms)) {
-    changes$target <- read_terms(x$terms, changes$target, "target")
+  if (is.data.frame(changes$target) && !is.null(x$layout)) {
+    changes$target <- read_again(x$layout, changes$target, "x", "target")
   }
   asked <- x$arguments
   data <- Filter(Negate(is.null), data)

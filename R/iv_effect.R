@@ -388,10 +388,8 @@ iv_target <- function(fit, block, target, smooth) {
   if (embedded && is.null(smooth)) {
     return(target)
   }
-  if (is.data.frame(target) && !is.null(fit$terms)) {
-    target <- read_term(fit$terms, target, match(block$name,
-                                                 names(fit$blocks)),
-                        "target", named = TRUE)
+  if (is.data.frame(target) && !is.null(fit$layout)) {
+    target <- read_again(fit$layout, target, block$name, "target")
   }
   new <- if (!embedded) named_rows(block, target, "target")
   d <- ncol(new$z)

@@ -741,8 +741,6 @@ moment_rows <- function(subset, n) {
 #' @export
 rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...,
                             controls = NULL, clusters = NULL, weights = NULL) {
-  call <- match.call(expand.dots = FALSE)
-  call$controls <- NULL
   if (is.symbol(substitute(controls)) && !is.null(data) &&
         deparse1(substitute(controls)) %in% names(data)) {
     stop_input("'controls' must be a formula of variables in 'data', as in ~ ",
@@ -753,8 +751,7 @@ rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...,
     stop_input("'controls' must be a formula of variables in 'data', as in ",
                "~ age + region, not ", describe(controls))
   }
-  fit_moments(rkhs_iv.default, name_columns(call), formula, data,
-              missing(na.action), parent.frame(), c(x = 0L, z = 1L), ...,
+  fit_moments(rkhs_iv.default, c(x = 0L, z = 1L), c("clusters", "weights"), ...,
               .controls = controls)
 }
 
@@ -762,42 +759,29 @@ rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...,
 #' @export
 rkhs_iv_nested.formula <- function(formula, data = NULL, w = NULL,
                                    subset = NULL, na.action, ...) {
-  call <- match.call(expand.dots = FALSE)
-  # `subset` says which moment a row is in, and leaves out no rows.
-  names(call)[names(call) == "subset"] <- "moment"
-  fit_moments(rkhs_iv_nested.default, call, formula, data, missing(na.action),
-              parent.frame(), c(a = 0L, b = 0L, c = 2L, d = 1L), ...)
+  # `subset` says which moment a row is in, and leaves out none.
+  fit_moments(rkhs_iv_nested.default, c(a = 0L, b = 0L, c = 2L, d = 1L),
+              c("w", "subset"), ...)
 }
 
-# The fit of a door to the variables of a formula; for `.dots` see iv_parts().
-fit_moments <- function(.door, .call, .formula, .data, .no_action, .home, .dots,
-                        ..., .controls = NULL) {
-  check_formula(.formula, .data, ...names(), c(names(.dots), "y"))
-  parts <- iv_parts(.formula, .data, .dots, .controls)
-  frame <- formula_frame(.call, parts$terms, .data, .no_action, .home)
-  rows <- given_rows(frame)
-  y <- plain_term(frame[[1L]])
+# The fit of a door to the formula of the method that calls this, whose units
+# are `.units`; for `.dots` see iv_parts().
+fit_moments <- function(.door, .dots, .units, ..., .controls = NULL) {
+  frame <- parent.frame()
+  parts <- iv_parts(given_formula(frame), .dots, .controls)
+  kinds <- ifelse(names(parts) == "y", "value",
+                  ifelse(names(parts) == "controls", "columns", "named"))
+  read <- read_sides(stats::setNames(kinds, names(parts)), .units,
+                     parts = parts, frame = frame)
+  y <- plain_term(read$y)
   # Rows outside the first moment of a nested fit need none.
-  if (length(.dots) == 2L) y <- check_outcome(y, nrow(frame), names(frame)[1L])
-  if (!is.null(rows)) names(y) <- rows
-  controls <- parts$groups$controls
+  if (length(.dots) == 2L) y <- check_outcome(y, NROW(y), read$names$y)
+  if (!is.null(read$rows)) names(y) <- read$rows
   fit <- do.call(.door, c(
-    lapply(parts$groups[names(.dots)], \(g) {
-      bind_terms(frame[g], names(frame)[g], rows, named = TRUE)
-    }),
-    if (length(controls)) list(controls = frame[controls]),
-    list(y = y), Filter(length, list(
-      w = frame[["(w)"]], subset = frame[["(moment)"]],
-      clusters = frame[["(clusters)"]], weights = frame[["(weights)"]]
-    )), list(...)
+    read[setdiff(names(parts), "y")], list(y = y),
+    Filter(length, read[.units]), list(...)
   ), quote = TRUE)
-  fit <- name_levels(fit, names(frame)[parts$groups[[1L]]])
-  fit$terms <- keep_constants(structure(
-    attr(frame, "terms"), groups = parts$groups,
-    extra = as.list(.call)[c("w", "moment", "clusters", "weights")]
-  ), .data)
-  fit$na.action <- attr(frame, "na.action")
-  fit
+  keep_layout(name_levels(fit, read$names[[names(.dots)[1L]]]), read)
 }
 
 # The fit with the coefficients of a factor called by its name.
@@ -813,15 +797,11 @@ name_levels <- function(fit, name) {
   fit
 }
 
-# The blocks of a formula: `terms` of y ~ all variables, and `groups`, for each
-# block the columns of their frame that are in it. `dots` has for each block the
-# number of that which a dot in it stands for, 0 where there must be none.
-iv_parts <- function(formula, data, dots, controls = NULL) {
-  terms_of <- \(...) {
-    part <- stats::as.formula(as.call(list(quote(`~`), ...)))
-    environment(part) <- environment(formula)
-    formula_terms(part, data)
-  }
+# The outcome, the blocks and the controls of a formula as calls. `dots` has for
+# each block the number of that which a dot in it stands for, 0 where there must
+# be none.
+iv_parts <- function(formula, dots, controls = NULL) {
+  terms_of <- \(part) formula_terms(part, NULL, environment(formula))
   sides <- formula_sides(formula, names(dots))
   if (!is.null(controls)) {
     sides$controls <- controls[[2L]]
@@ -836,11 +816,7 @@ iv_parts <- function(formula, data, dots, controls = NULL) {
   if (!is.null(middle)) {
     warn_middle(intersect(attr(terms_of(middle), "term.labels"), labels$z))
   }
-  all <- unique(unlist(labels))
-  layout <- terms_of(formula[[2L]], sum_of(lapply(all, str2lang)))
-  known <- attr(layout, "term.labels")
-  # terms() may drop the left side from the right one, or keep it.
-  if (length(known) != length(all) || deparse1(formula[[2L]]) %in% all) {
+  if (deparse1(formula[[2L]], backtick = TRUE) %in% unlist(labels)) {
     stop_input("'formula' must not have its left side on its right")
   }
   both <- intersect(labels$controls, labels$x)
@@ -851,7 +827,8 @@ iv_parts <- function(formula, data, dots, controls = NULL) {
     stop_input("'controls' must leave an instrument, and not have ",
                quoted(labels$z))
   }
-  list(terms = layout, groups = lapply(labels, match, c("", known)))
+  c(y = formula[[2L]],
+    lapply(labels, \(terms) sum_of(lapply(terms, str2lang))))
 }
 
 # The expressions between the bars, by block. Of three parts, exogenous |

@@ -66,14 +66,14 @@ predict.rkhs_iv <- function(object, newdata, ..., interval = FALSE,
 
 # The regressors x and the controls in new data, and the names of its rows.
 regressor_data <- function(object, newdata) {
-  if (is.null(object$terms)) {
+  if (is.null(object$layout)) {
     return(list(x = newdata))
   }
   if (!is.data.frame(newdata)) {
     stop_input("'newdata' must be a data frame for a fit by formula, not ",
                describe(newdata))
   }
-  list(x = read_term(object$terms, newdata, 1L, named = TRUE),
+  list(x = read_again(object$layout, newdata, "x"),
        controls = control_data(object, newdata),
        rows = if (.row_names_info(newdata) > 0L) row.names(newdata))
 }
@@ -89,14 +89,13 @@ control_values <- function(object, design) {
 
 # The controls in new data, NULL where it has none of them.
 control_data <- function(object, newdata) {
-  layout <- object$terms
-  group <- attr(layout, "groups")$controls
-  used <- unlist(lapply(as.list(attr(layout, "variables"))[group + 1L],
-                        all.vars))
+  layout <- object$layout
+  used <- unlist(lapply(layout$controls$calls, all.vars))
   if (any(used %in% names(newdata))) {
-    return(read_term(layout, newdata, "controls", named = TRUE))
+    return(read_again(layout, newdata, "controls"))
   }
-  unknown <- setdiff(names(newdata), all.vars(layout))
+  known <- unlist(lapply(layout, \(side) lapply(side$calls, all.vars)))
+  unknown <- setdiff(names(newdata), known)
   if (length(used) && length(unknown)) {
     warn_kernmean("controls are at their means: 'newdata' has none of ",
                   quoted(used), ", but ", quoted(unknown))
@@ -132,8 +131,8 @@ iv_interval <- function(object, level, values, new, design) {
 }
 
 nested_values <- function(object, newdata) {
-  if (!is.null(object$terms) && is.data.frame(newdata)) {
-    newdata <- moment_blocks(object$terms, newdata, "newdata", c("a", "b"))
+  if (!is.null(object$layout) && is.data.frame(newdata)) {
+    newdata <- moment_data(object$layout, newdata, "newdata", c("a", "b"))
   }
   inputs <- intersect(c("a", "b"), names(newdata))
   if (!is_plain_list(newdata) || !length(inputs) ||
@@ -354,8 +353,8 @@ an_iv_fit <- is_a("rkhs_iv", "a fit of rkhs_iv() or rkhs_iv_nested()")
 
 # New data for a score: its blocks, y and what else the fit has, by name.
 score_data <- function(object, newdata) {
-  if (!is.null(object$terms) && is.data.frame(newdata)) {
-    return(moment_data(object$terms, newdata, "newdata"))
+  if (!is.null(object$layout) && is.data.frame(newdata)) {
+    return(moment_data(object$layout, newdata, "newdata"))
   }
   needed <- c(names(object$blocks), "y", if (!is.null(object$w)) "w",
               if (length(object$controls)) "controls")
@@ -369,7 +368,7 @@ score_data <- function(object, newdata) {
 
 fit_request.rkhs_iv <- function(x, changes) {
   blocks <- names(x$blocks)
-  if ("data" %in% names(changes) && !is.null(x$terms)) {
+  if ("data" %in% names(changes) && !is.null(x$layout)) {
     changes <- formula_changes(x, changes)
   }
   settings <- intersect(names(changes), names(formals(iv_control)))
@@ -403,7 +402,7 @@ formula_changes <- function(x, changes) {
                "formula, without ", quoted(known, 5L))
   }
   changes$data <- NULL
-  read <- moment_data(x$terms, data, "data")
+  read <- moment_data(x$layout, data, "data")
   names(read$y) <- row.names(data)
   c(changes, read[setdiff(names(read), names(changes))])
 }
@@ -429,40 +428,12 @@ changed_control <- function(x, changes, settings) {
   do.call(iv_control, control)
 }
 
-# The parts of a formula in other data: blocks, y, and the arguments that are
-# found in the data, such as weights.
-moment_data <- function(layout, data, label) {
-  extra <- lapply(attr(layout, "extra"), eval, data, environment(layout))
-  left <- attr(layout, "predvars")[[2L]]
-  check_variables(layout, data, label,
-                  intersect(all.vars(left), attr(layout, "columns")))
-  names(extra)[names(extra) == "moment"] <- "subset"
-  c(moment_blocks(layout, data, label, names(attr(layout, "groups"))),
-    list(y = as.vector(eval(left, data, environment(layout)))),
-    Filter(length, extra))
-}
-
-moment_blocks <- function(layout, data, label, names) {
-  sapply(names, \(name) read_term(layout, data, name, label, named = TRUE),
-         simplify = FALSE)
-}
-
-# A method, as the formula of the terms is the sum of all sides of the bar.
-#' @importFrom stats formula
-#' @export
-formula.rkhs_iv <- function(x, ...) {
-  layout <- x$terms
-  if (is.null(layout)) {
-    stop_input("'x' must be a fit by formula, not of ",
-               quoted(names(x$blocks)))
-  }
-  variables <- as.list(attr(layout, "variables"))[-1L]
-  sides <- lapply(attr(layout, "groups")[names(x$blocks)],
-                  \(group) sum_of(variables[group]))
-  stats::as.formula(
-    call("~", variables[[1L]], Reduce(\(a, b) call("|", a, b), sides)),
-    environment(layout)
-  )
+# The sides and units of a formula in other data, by name.
+moment_data <- function(layout, data, label, sides = names(layout)) {
+  values <- sapply(sides, \(side) read_again(layout, data, side, label),
+                   simplify = FALSE)
+  if (!is.null(values$y)) values$y <- as.vector(values$y)
+  Filter(length, values)
 }
 
 # --- Words and tables --------------------------------------------------------
@@ -551,7 +522,7 @@ weak_lines <- function(x, number, endogenous) {
   strength <- x$strength
   overid <- x$error$overid
   strwrap(c(
-    if (!is.null(x$terms) && length(endogenous)) {
+    if (!is.null(x$layout) && length(endogenous)) {
       paste("endogenous:", paste(endogenous, collapse = ", "))
     },
     if (length(x$coefficients) > 1L) paste0(
@@ -590,11 +561,10 @@ is_nested_fit <- \(x) inherits(x, "rkhs_iv_nested")
 
 # The names that a formula has for the outcome and the terms of each block.
 iv_names <- function(x) {
-  if (is.null(x$terms)) {
+  if (is.null(x$layout)) {
     return(as.list(stats::setNames(nm = c("y", names(x$blocks)))))
   }
-  labels <- vapply(as.list(attr(x$terms, "variables"))[-1L], deparse1, "")
-  c(list(y = labels[1L]), lapply(attr(x$terms, "groups"), \(g) labels[g]))
+  lapply(x$layout, `[[`, "names")
 }
 
 iv_approximation <- function(x) {

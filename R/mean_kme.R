@@ -148,8 +148,8 @@ kme_arguments <- door_table(
 #' @export
 kme.formula <- function(formula, data = NULL, subset, na.action, ...,
                         weights = NULL) {
-  fit_formula(kme.default, match.call(expand.dots = FALSE), formula, data,
-              missing(na.action), parent.frame(), ...)
+  read <- read_sides(c(x = "terms"), "weights")
+  keep_layout(kme.default(read$x, ..., weights = read$weights), read)
 }
 
 # The fit of an estimator to a sample, for doors that need one on the way too.

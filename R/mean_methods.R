@@ -46,7 +46,7 @@ predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95,
     value <- unname(object$fitted)
     names <- sample_names(object$sample)
   } else {
-    new <- sample_newdata(object$sample, newdata, object$terms)
+    new <- sample_newdata(object$sample, newdata, object$layout)
     value <- parts_at(merge_parts(embedding_parts(object)), object$kernel, new)
     names <- new$names
   }

@@ -158,18 +158,14 @@ kme_cov_arguments <- door_table(
 #' @rdname kme_cov
 #' @export
 kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data)
-  read <- formula_variables(match.call(expand.dots = FALSE), formula, data,
-                            missing(na.action), parent.frame(), least = 1L)
-  variables <- read$variables
+  read <- read_sides("variables")
+  variables <- read[names(read$names)]
   fit <- do.call(kme_cov.default, c(
     list(if (length(variables) == 1L) variables[[1L]] else variables),
     side_kernels(list(...), variables)
   ), quote = TRUE)
   fit$variables <- name_variables(fit$variables, names(variables))
-  fit$terms <- keep_constants(read$terms, data)
-  fit$na.action <- read$na.action
-  fit
+  keep_layout(fit, read)
 }
 
 # --- Arguments -------------------------------------------------------------
@@ -327,8 +323,8 @@ read_values <- function(object, newdata, which) {
   frame <- is.data.frame(newdata)
   values <- if (frame && !is.null(landmarks[[1L]]$side)) {
     rep(list(newdata), length(which))
-  } else if (frame && !is.null(object$terms)) {
-    lapply(which, \(l) read_term(object$terms, newdata, l))
+  } else if (frame && !is.null(object$layout)) {
+    lapply(which, \(l) read_again(object$layout, newdata, l))
   } else {
     pick_values(object, newdata, which)
   }
@@ -376,16 +372,16 @@ fit_request.kme_cov <- function(x, changes) {
     return(change_request(arguments, changes))
   }
   moved <- any(c("x", "y", "data") %in% names(changes))
-  if ("data" %in% names(changes) && !is.null(x$terms)) {
+  if ("data" %in% names(changes) && !is.null(x$layout)) {
     data <- lapply(seq_along(variables), \(l) {
-      read_term(x$terms, changes$data, l, "data")
+      read_again(x$layout, changes$data, l, "data")
     })
     changes$x <- if (x$several) stats::setNames(data, names(variables)) else
       data[[1L]]
     changes$data <- NULL
   }
   # The kernels of a formula are given by side, those of a list are not.
-  if (x$several && !is.null(x$terms)) {
+  if (x$several && !is.null(x$layout)) {
     changes <- side_kernels(changes, variables)
   }
   changes <- change_kernels(changes, variables, x$several)

@@ -163,13 +163,9 @@ kme_fda_arguments <- door_table(
 #' @rdname kme_fda
 #' @export
 kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, ...names(), "grouping")
-  parts <- formula_parts(match.call(expand.dots = FALSE), formula, data,
-                         missing(na.action), parent.frame(), "class ~ a + b",
-                         bags = FALSE)
-  fit <- kme_fda.default(parts$x, grouping = parts$response, ...)
-  fit[names(parts$layout)] <- parts$layout
-  fit
+  read <- read_sides(c(grouping = "groups", x = "terms"),
+                     example = "class ~ a + b")
+  keep_layout(kme_fda.default(read$x, grouping = read$grouping, ...), read)
 }
 
 # The fit of the door. `left` is what leaving points out gave, `tuned` the
@@ -245,7 +241,7 @@ predict.kme_fda <- function(object, newdata,
   scores <- if (missing(newdata)) {
     sample_scores(object)
   } else {
-    fda_scores(object, sample_newdata(object$sample, newdata, object$terms))
+    fda_scores(object, sample_newdata(object$sample, newdata, object$layout))
   }
   said <- fda_classes(fda_distance(scores, object$means), object, prior,
                       object$lev)
@@ -277,9 +273,9 @@ coef.kme_fda <- function(object, ...) {
 # A bandwidth that was chosen stays with its points and classes; with others, or
 # another kernel, it is chosen anew as the argument said.
 fit_request.kme_fda <- function(x, changes) {
-  if ("data" %in% names(changes) && !is.null(x$terms) &&
+  if ("data" %in% names(changes) && !is.null(x$layout) &&
         !"grouping" %in% names(changes)) {
-    changes$grouping <- read_response(x$response, changes$data)
+    changes$grouping <- read_again(x$layout, changes$data, "grouping", "data")
   }
   names <- names(changes)
   same <- !any(c("x", "data") %in% names)
@@ -299,7 +295,7 @@ fit_request.kme_fda <- function(x, changes) {
   if (!"grouping" %in% names) asked$grouping <- x$grouping
   keeps <- !rechosen && !any(c("kernel", "scale") %in% names)
   structure(asked, kept = c(attr(asked, "kept"), if (keeps) "bandwidth"),
-            fields = c("response", if (keeps) "bandwidths"))
+            fields = if (keeps) "bandwidths")
 }
 
 fit_lines.kme_fda <- function(x, digits) {
@@ -424,7 +420,7 @@ fda_title <- function(object) {
 picture_regions <- function(object, n, newdata) {
   points <- if (is.null(newdata)) known_rows(object$sample) else
     unscale_points(object$kernel, sample_newdata(object$sample, newdata,
-                                                 object$terms)$z)
+                                                 object$layout)$z)
   x <- rbind(unname(sample_raw(object$sample)), unname(points))
   values_at <- \(z) {
     scores <- fda_scores(object, raw_points(object$sample, z))

@@ -129,8 +129,8 @@ kme_pca_arguments <- door_table(
 #' @rdname kme_pca
 #' @export
 kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  fit_formula(kme_pca.default, match.call(expand.dots = FALSE), formula, data,
-              missing(na.action), parent.frame(), ...)
+  read <- read_sides(c(x = "terms"))
+  keep_layout(kme_pca.default(read$x, ...), read)
 }
 
 new_kme_pca <- function(components, centered, covariance, arguments) {
@@ -311,7 +311,7 @@ predict.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...) {
   }
   gaps <- predict_gaps(object, newdata, ncomp = ncomp)
   if (!is.null(gaps)) return(gaps)
-  new <- sample_newdata(object$sample, newdata, object$terms)
+  new <- sample_newdata(object$sample, newdata, object$layout)
   centered_apply(object, new, take_columns(object$vectors, kept))$scores
 }
 
@@ -395,7 +395,7 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
     scores <- take_columns(sample_scores(object), kept)
     square <- centered_diagonal(object)
   } else {
-    new <- sample_newdata(object$sample, newdata, object$terms)
+    new <- sample_newdata(object$sample, newdata, object$layout)
     diagonal <- new_diagonal(object$sample, new, diagonal)
     applied <- centered_apply(object, new,
                               take_columns(object$vectors, kept))

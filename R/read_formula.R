@@ -1,109 +1,510 @@
-# What the formula methods share.
+# Formulas. A formula has sides, as y ~ x has two, and beside it stand units,
+# such as the weights or the clusters of the rows, which are looked up in the
+# same data. read_sides() reads all of them for a method of a door, read_again()
+# reads a side in new data, and keep_layout() stores in a fit how that is done.
 
-# What a formula is read with; `dots`: what was given beside it, among which
-# must not be what it says itself, the arguments `sides`.
-check_formula <- function(formula, data, dots = NULL, sides = NULL) {
-  if (missing(formula)) stop_input("'formula' must be given, as in ~ a + b")
-  tryCatch(data, error = \(e) {
-    stop_input("'data' must be a data frame; ", conditionMessage(e))
-  })
-  # model.frame() makes data frames of what has a class.
-  if (!is.null(data) && !is.environment(data) && !is.object(data) &&
-        !(is.list(data) && all(nzchar(names2(data))))) {
-    stop_input("'data' must be a data frame, not ", describe(data))
-  }
-  check_columns(formula, data)
-  twice <- intersect(sides, dots)
+# --- Records -----------------------------------------------------------------
+
+# A side is how its values are made from the variables of a formula.
+#   kind     "value": one variable as it is; "groups", "bags" and "answers" are
+#            values, too, and may stand on the other side, see turn_sides();
+#            "terms": a matrix, or a data frame where some columns are factors;
+#            "numbers": a matrix; "levels": like "terms", with logical values as
+#            factors; "variable" and "named": see bind_terms(); "columns": a
+#            data frame
+#   names    what the formula calls each variable
+#   calls    the expression of each variable, with scale() or poly() as they
+#            were fitted
+#   terms    a terms object where there are interactions, else NULL
+#   classes  the class of each variable, in the words of stats::.MFclass()
+#   columns  the columns that new data must have
+new_side <- function(kind, calls, names = vapply(calls, deparse1, ""),
+                     terms = NULL, classes = NULL, columns = NULL) {
+  list(kind = kind, names = names, calls = calls, terms = terms,
+       classes = classes, columns = columns)
+}
+
+# A reading is what the sides and the units of a formula hold.
+#   (the name of a side or a unit) its values
+#   names      a list: what the formula calls the variables of each side
+#   rows       the names of the rows, or NULL
+#   layout     a list: the sides and units by name. Its attribute "home" is an
+#              environment with the constants that they use, and its attribute
+#              "formula" is the formula with the columns that a dot stands for
+#   na.action  the rows that were dropped, as model.frame() describes them
+new_reading <- function(values, names, rows, layout, na.action) {
+  c(values, list(names = names, rows = rows, layout = layout,
+                 na.action = na.action))
+}
+
+# --- The two readers ---------------------------------------------------------
+
+# The reading of the formula of the method in whose frame this is called. sides:
+# the kind of each side by name, from left to right, of which a formula without
+# a left side has the last one, unless an `example` shows that both are needed;
+# or "variables", which are as many as the formula says, at `least` so many.
+# units: the arguments of the method that are units. parts: the sides as calls by
+# name, where the method splits the formula itself.
+read_sides <- function(sides, units = NULL, example = NULL, least = 1L,
+                       parts = NULL, formula = NULL, frame = parent.frame()) {
+  formula <- formula %||% given_formula(frame)
+  data <- given_data(frame)
+  at <- match(TRUE, vapply(sys.frames(), identical, NA, frame))
+  caller <- sys.frame(sys.parents()[at])
+  call <- as.list(match.call(sys.function(at), sys.call(at), FALSE, caller))
+  twice <- intersect(names(sides), names(call[["..."]]))
   if (length(twice)) {
     stop_input("'", twice[1L], "' must not be given with a formula, which ",
                "says what it is")
   }
+  units <- name_units(sapply(units, \(unit) call[[unit]], simplify = FALSE))
+  open <- identical(sides, "variables")
+  parts <- parts %||% formula_parts(formula, if (!open) names(sides), example)
+  if (open) sides <- sapply(parts, \(part) "variable")
+  check_columns(unlist(lapply(parts, all.vars)), data)
+  home <- new.env(parent = environment(formula))
+  parts <- turn_parts(parts, sides, data, home)
+  sides <- make_sides(parts, sides, data, unlist(lapply(units, all.vars)), home)
+  if (open) sides <- open_sides(sides, least)
+  layout <- c(sides, Map(\(unit, name) {
+    new_side("value", list(unit), paste0("(", name, ")"))
+  }, units, names(units)))
+  rows <- if (!"subset" %in% names(units)) {
+    read_subset(call$subset, data, environment(formula))
+  }
+  action <- if ("na.action" %in% names(call)) {
+    read_formula(eval(call$na.action, caller))
+  } else {
+    stats::na.pass
+  }
+  evaluated <- evaluate_sides(layout, data, rows, action, home)
+  frame <- evaluated$frame
+  layout <- evaluated$sides
+  labels <- lapply(layout[seq_along(sides)], \(side) {
+    if (identical(side$names, ".")) colnames(frame[["."]]) else side$names
+  })
+  if (open) {
+    names <- vapply(labels, shorten, "", sep = " + ")
+    names(labels) <- names(layout)[seq_along(sides)] <- names
+  }
+  values <- lapply(layout, side_data, frame)
+  check_group_sides(values, parts, sides)
+  new_reading(values, labels, given_rows(frame),
+              kept_layout(layout, sides, data, formula),
+              attr(frame, "na.action"))
 }
 
-# The call of a formula method, in which "a" and ~ a stand for the column a of
-# what tells units apart.
-name_columns <- function(call) {
-  units <- c("blocks", "clusters", "id", "weights")
-  for (unit in intersect(names(call), units)) {
-    value <- call[[unit]]
-    if (is.call(value) && identical(value[[1L]], quote(`~`)) &&
-          length(value) == 2L && is.name(value[[2L]])) {
-      value <- value[[2L]]
-    }
-    if (is.call(value) && identical(value[[1L]], quote(`~`))) {
+# The fit with its layout, by which read_again() reads new data.
+keep_layout <- function(fit, read) {
+  fit$layout <- read$layout
+  fit$na.action <- read$na.action
+  fit
+}
+
+# The values of a side of a layout in new data, which messages call `name`.
+read_again <- function(layout, newdata, of, name = "newdata", hint = NULL) {
+  side <- layout[[of]]
+  if (!is.list(newdata)) {
+    stop_input("'", name, "' must be a data frame, not ", describe(newdata))
+  }
+  missing <- setdiff(side$columns, names(newdata))
+  if (length(missing)) {
+    stop_input("'", name, "' must have the variables of the formula; missing: ",
+               quoted(missing), hint)
+  }
+  refuse_twice(names(newdata)[names(newdata) %in% side$columns], name)
+  home <- term_home(newdata, attr(layout, "home"))
+  frame <- Map(\(call, label) {
+    term <- read_formula(term_value(call, label, home), name)
+    decode_levels(term$value, term$levels)
+  }, side$calls, side$names)
+  n <- if (is.data.frame(newdata)) nrow(newdata) else NROW(newdata[[1L]])
+  sizes <- vapply(frame, NROW, 1L)
+  if (any(sizes != n)) {
+    stop_input("'formula' must have variables with a value for each of the ",
+               n, " rows of '", name, "', not ", sizes[sizes != n][1L])
+  }
+  side_data(side, structure(
+    frame, names = side$names, class = "data.frame",
+    row.names = given_rows(newdata) %||% .set_row_names(n)
+  ), name)
+}
+
+# --- Arguments ---------------------------------------------------------------
+
+given_formula <- function(frame) {
+  if (eval(quote(missing(formula)), frame)) {
+    stop_input("'formula' must be given, as in ~ a + b")
+  }
+  get("formula", frame)
+}
+
+# The data of a method: a data frame, a list, an environment, or NULL.
+given_data <- function(frame) {
+  data <- tryCatch(get("data", frame), error = \(e) {
+    stop_input("'data' must be a data frame; ", conditionMessage(e))
+  })
+  if (is.environment(data)) {
+    data
+  } else if (is.object(data)) {
+    read_formula(as.data.frame(data))
+  } else if (is.null(data) || is.list(data) && all(nzchar(names2(data)))) {
+    data
+  } else {
+    stop_input("'data' must be a data frame, not ", describe(data))
+  }
+}
+
+# The calls of units, in which "a" and ~ a stand for the column a.
+name_units <- function(units) {
+  Map(\(value, unit) {
+    formula <- is.call(value) && identical(value[[1L]], quote(`~`))
+    if (formula && (length(value) != 2L || !is.name(value[[2L]]))) {
       stop_input("'", unit, "' must be one column, as in ~ id (of two, ",
                  "interaction(a, b)), not ", deparse1(value))
     }
-    if (is.character(value) && nzchar(value) && !is.na(value)) {
-      value <- as.name(value)
+    if (formula) value[[2L]] else if (is.character(value) &&
+      nzchar(value) && !is.na(value)) as.name(value) else value
+  }, units, names(units))
+}
+
+# The sides of a formula as calls, by these names if there are any.
+formula_parts <- function(formula, names, example) {
+  refuse_bar(formula)
+  parts <- as.list(formula)[-1L]
+  if (!is.null(example) && length(parts) < 2L) {
+    stop_input("'formula' must have a left side, as in ", example)
+  }
+  if (is.null(names)) {
+    return(stats::setNames(parts, seq_along(parts)))
+  }
+  if (length(parts) > length(names)) {
+    stop_input("'formula' must have no response, as in ~ a + b")
+  }
+  stats::setNames(parts, utils::tail(names, length(parts)))
+}
+
+# R reads a | b as a value.
+refuse_bar <- function(formula) {
+  right <- formula[[length(formula)]]
+  if (is.call(right) && identical(right[[1L]], quote(`|`))) {
+    stop_input("'formula' must have no '|'; columns are added by '+', and ",
+               "'blocks' says within what points change places in a test")
+  }
+}
+
+# The columns of data that these names may mean must have names of their own.
+check_columns <- function(names, data) {
+  columns <- if (is.list(data)) names(data)
+  refuse_twice(columns["." %in% names | columns %in% c("", names)], "data")
+}
+
+# The rows that a formula method is for, by name or as its third argument; they
+# must be there, for R would make rows of missing values of the others.
+read_subset <- function(subset, data, home) {
+  rows <- read_formula(eval(subset, data, home))
+  framed <- is.data.frame(data)
+  n <- if (framed) nrow(data) else 1e7
+  fine <- is.null(rows) || !is.object(rows) && switch(
+    mode(rows),
+    character = !framed || all(rows %in% row.names(data)),
+    logical = length(rows) <= n,
+    numeric = length(rows) <= 100 * max(n, 1e5) &&
+      all(abs(rows) <= n, na.rm = TRUE),
+    FALSE
+  )
+  if (!fine) {
+    stop_input("'subset' must say which rows of 'data', by TRUE and FALSE, by ",
+               "numbers or by names, not ", describe(rows))
+  }
+  rows
+}
+
+# The value of an expression. What stats says of a formula that it cannot read,
+# or of variables that do not go together, becomes an error of ours, and so does
+# an error of a function that the formula calls.
+read_formula <- function(value, name = "data") {
+  tryCatch(value, error = \(e) {
+    if (inherits(e, "kernmean_error")) stop(e)
+    stop_input("'formula' must be one that can be read with '", name, "'; ",
+               sub("(moment)", "subset", conditionMessage(e), fixed = TRUE))
+  })
+}
+
+# --- Sides -------------------------------------------------------------------
+
+# The calls of two sides, of which the one with groups may stand where the other
+# is documented: turned where only the other one is a grouping variable, or where
+# the left has several columns and the right has numbers. The attribute "left"
+# is the name of the side that stands left in the formula.
+turn_parts <- function(parts, kinds, data, home) {
+  at <- match(TRUE, kinds %in% c("groups", "bags", "answers"))
+  if (length(parts) < 2L) {
+    return(parts)
+  }
+  attr(parts, "left") <- names(parts)[1L]
+  if (is.na(at)) {
+    return(parts)
+  }
+  left <- parts[[1L]]
+  if (list(left) %in% summands(parts[[2L]])) refuse_same_sides()
+  if (length(summands(left)) > 1L) {
+    stop_input("'formula' must have one variable on its left, not ",
+               deparse1(left), "; columns are bound by cbind(a, b)")
+  }
+  groups <- single_value(parts[[at]], data, home)
+  others <- if (!is_grouping(groups)) single_value(parts[[3L - at]], data, home)
+  if (is_grouping(others) ||
+        is.null(groups) && at == 1L && is.numeric(others)) {
+    bound <- if (at == 1L) unname(bound_parts(left))
+    if (length(bound)) parts[[1L]] <- sum_of(bound)
+    parts[] <- parts[2:1]
+    attr(parts, "left") <- names(parts)[2L]
+  }
+  parts
+}
+
+# A call as a variable of one column; NULL if it has several, and list() if it
+# can only be read as part of a formula.
+single_value <- function(part, data, home) {
+  if (length(summands(part)) > 1L || length(bound_parts(part)) ||
+        "." %in% all.vars(part)) {
+    return(NULL)
+  }
+  value <- tryCatch({
+    value <- eval(part, data, home)
+    if (is.call(part)) assign(kept_as(part), value, home)
+    value
+  }, error = \(e) list())
+  if (NCOL(value) == 1L) value
+}
+
+is_grouping <- \(x) is.factor(x) || is.character(x) || is.logical(x)
+
+refuse_same_sides <- function() {
+  stop_input("'formula' must have different terms on its two sides")
+}
+
+# The sides that these calls describe, a dot in which does not mean the columns
+# that are `used` or stand in another side.
+make_sides <- function(parts, kinds, data, used, home) {
+  dotted <- vapply(parts, \(part) "." %in% all.vars(part), NA)
+  sides <- lapply(seq_along(parts), \(i) {
+    part <- parts[[i]]
+    taken <- c(used, unlist(lapply(parts[-i], all.vars)))
+    if (is.list(data)) data <- data[!names(data) %in% taken]
+    if (dotted[i] && (sum(dotted) > 1L || is.list(data) && !length(data))) {
+      stop_input("'formula' must have '.' on one side, and there be columns ",
+                 "in 'data' that are not on the other")
     }
-    call[unit] <- list(value)
-  }
-  call
+    kind <- kinds[[names(parts)[i]]]
+    if (identical(names(parts)[i], attr(parts, "left"))) {
+      return(left_side(part, kind, data))
+    }
+    side <- right_side(part, kind, data, home)
+    if (kind %in% one_variable && length(side$names) != 1L) {
+      stop_input("'formula' must have one grouping variable on its right, as ",
+                 "interaction(a, b) is, not ", length(side$names), ", or one ",
+                 "on its left, as factor(", deparse1(parts[[1L]]), ") is")
+    }
+    side
+  })
+  stats::setNames(sides, names(parts))
 }
 
-# The model frame that the call of a formula method describes; missing values
-# stay in it where no na.action is given, or na.fail(), to be counted and
-# refused. Terms, data and subset are evaluated once: they may draw numbers.
-formula_frame <- function(call, formula, data, no_action, home) {
-  call <- call[!names(call) %in% "..."]
-  call[[1L]] <- quote(stats::model.frame)
-  if (is.object(data) && !is.environment(data)) {
-    data <- read_formula(as.data.frame(data))
+# The sides of a formula of variables: the two that it has, or else one for each
+# term.
+open_sides <- function(sides, least) {
+  if (length(sides) == 1L) {
+    side <- sides[[1L]]
+    sides <- Map(\(call, name) new_side("variable", list(call), name),
+                 side$calls, side$names, USE.NAMES = FALSE)
   }
-  call$subset <- read_subset(call$subset, data, environment(formula))
-  if (no_action || identical(read_formula(eval(call$na.action, home)),
-                             stats::na.fail)) {
-    call$na.action <- quote(stats::na.pass)
+  sides <- sides[lengths(lapply(sides, `[[`, "calls")) > 0L]
+  if (length(sides) < least) {
+    stop_input("'formula' must have at least ", count_of(least, "variable"),
+               ", as ", if (least > 1L) "y ~ a or ~ a + b" else "~ a",
+               ", not ", length(sides))
   }
-  layout <- formula_terms(formula, data)
-  frame <- read_formula(settled_frame(call, layout, data, home))
-  for (name in names(frame)[vapply(frame, is_grouping, NA)]) {
-    check_no_na(frame[[name]], gsub("^[(]|[)]$", "", name))
-  }
-  frame
+  if (anyDuplicated(unlist(lapply(sides, `[[`, "names")))) refuse_same_sides()
+  sides
 }
 
-# The frame of terms whose variables are evaluated first, which the call then
-# finds by names in their environment: a variable of numbers and factors is a
-# data frame in it.
-settled_frame <- function(call, layout, data, home) {
-  parts <- as.list(attr(layout, "predvars") %||% attr(layout, "variables"))[-1L]
-  from <- term_home(data, environment(layout))
-  values <- lapply(parts, term_value, from, data)
-  names <- paste0(".term", seq_along(parts), recycle0 = TRUE)
-  call$data <- if (!is.environment(data)) data
-  call$formula <- structure(
-    layout, predvars = as.call(lapply(c("list", names), as.name)),
-    .Environment = list2env(
-      stats::setNames(lapply(values, `[[`, "value"), names),
-      parent = if (is.environment(data)) data else environment(layout)
+# On the left a + b is two variables, and a - b is the difference.
+left_side <- function(part, kind, data) {
+  if (kind %in% one_variable) {
+    return(new_side(kind, list(part)))
+  }
+  calls <- summands(part)
+  dot <- vapply(calls, identical, NA, quote(.))
+  if (any(dot) && is.list(data)) {
+    if (length(data) > most_terms) {
+      return(new_side(kind, list(bind_call(names(data))), "."))
+    }
+    calls <- c(calls[!dot], lapply(names(data), as.name))
+  }
+  new_side(kind, calls)
+}
+
+# On the right signs mean what they do in R's formulas.
+right_side <- function(part, kind, data, home) {
+  layout <- formula_terms(part, data, home)
+  variables <- as.list(attr(layout, "variables"))[-1L]
+  names <- vapply(variables, deparse1, "")
+  variables[names == "."] <- list(bind_call(setdiff(
+    names(data), vapply(Filter(is.name, variables), as.character, "")
+  )))
+  factors <- attr(layout, "factors")
+  sums <- all(attr(layout, "order") == 1L)
+  # Columns that a minus took away are not read.
+  used <- length(factors) & (!sums | rowSums(as.matrix(factors)) > 0)
+  side <- new_side(kind, variables[used], names[used],
+                   terms = if (!sums) layout)
+  if (!sums && !kind %in% c("terms", "numbers", "levels")) {
+    stop_input("'formula' must have no interactions; a sum on ",
+               "one side is one variable, as in y ~ a + b")
+  }
+  side
+}
+
+one_variable <- c("value", "groups", "bags", "answers")
+
+# The terms of ~ part.
+formula_terms <- function(part, data, home) {
+  formula <- structure(call("~", part), class = "formula", .Environment = home)
+  words <- all.names(part)
+  dotted <- "." %in% words
+  wide <- dotted && is.list(data) && length(data) > most_terms &&
+    !any(c("^", "*", "/", ":", "%in%") %in% words)
+  terms <- read_formula(if (wide) {
+    stats::terms(formula, allowDotAsName = TRUE)
+  } else {
+    stats::terms(formula, data = if (dotted) data)
+  })
+  if (!is.null(attr(terms, "offset"))) {
+    stop_input("'formula' must have no offset()")
+  }
+  terms
+}
+
+# The time and memory of terms() go with the square of their number. So many
+# columns of a dot are one variable, which is called so.
+most_terms <- 500L
+
+bind_call <- \(columns) as.call(lapply(c("cbind", columns), as.name))
+
+# a and b of cbind(a, b), by their names.
+bound_parts <- function(part) {
+  if (is.call(part) && identical(part[[1L]], quote(cbind))) {
+    parts <- as.list(part)[-1L]
+    given <- names2(parts)
+    stats::setNames(parts, ifelse(nzchar(given), given, vapply(parts, \(part) {
+      if (is.name(part)) as.character(part) else deparse1(part)
+    }, "")))
+  }
+}
+
+sum_of <- \(parts) Reduce(\(a, b) call("+", a, b), parts)
+
+# a, b and c of a + b + c.
+summands <- function(part) {
+  word <- if (is.call(part)) as.character(part[[1L]])[1L] else ""
+  if (word == "(" || word == "+") {
+    unlist(lapply(as.list(part)[-1L], summands))
+  } else {
+    list(part)
+  }
+}
+
+# Groups that are numbers of which some come once, or more than those on the
+# other side, are refused: classes and samples take two points or more. Bags may
+# have one, unless the other side would make groups.
+check_group_sides <- function(values, parts, sides) {
+  kinds <- lapply(sides, `[[`, "kind")
+  at <- match(TRUE, kinds %in% c("groups", "bags"))
+  if (is.na(at)) {
+    return(invisible())
+  }
+  groups <- values[[at]]
+  points <- values[[3L - at]]
+  once <- \(x) !all(is.na(x) | x %in% x[duplicated(x)])
+  one <- NCOL(points) == 1L
+  if (is.numeric(groups) && if (kinds[at] == "bags") {
+    once(groups) && one && !once(points)
+  } else {
+    once(groups) || one && length(unique(points)) < length(unique(groups))
+  }) {
+    formula <- call("~", parts[[1L]], parts[[2L]])
+    calls <- vapply(if (one) 2:3 else at + 1L, \(i) {
+      formula[[i]] <- call("factor", formula[[i]])
+      deparse1(formula)
+    }, "")
+    stop_input("'formula' must have groups on one side, and '",
+               deparse1(parts[[at]]), "' is numeric; factor() makes ",
+               "groups of numbers, as in ", paste(calls, collapse = " or "))
+  }
+  check_no_na(groups, sides[[at]]$names)
+}
+
+# --- Values ------------------------------------------------------------------
+
+# The variables of sides in one data frame, each evaluated once, for they may
+# draw numbers; and the sides with what new data need. Missing values stay in the
+# frame unless an action drops them, to be counted and refused later.
+evaluate_sides <- function(sides, data, rows, action, home) {
+  if (identical(action, stats::na.fail)) action <- stats::na.pass
+  calls <- do.call(c, unname(lapply(sides, `[[`, "calls")))
+  names <- unlist(lapply(sides, `[[`, "names"), use.names = FALSE)
+  calls <- stats::setNames(calls, names)[!duplicated(names)]
+  values <- read_formula(Map(term_value, calls, names(calls),
+                             list(term_home(data, home)), list(data)))
+  # A unit may be NULL.
+  values <- values[lengths(lapply(values, `[[`, "value")) > 0L |
+                     !grepl("^[(]", names(values))]
+  inner <- paste0(".term", seq_along(values), recycle0 = TRUE)
+  as_list <- \(names) as.call(lapply(c("list", names), as.name))
+  terms <- structure(
+    quote(~ .), variables = as_list(names(values)), predvars = as_list(inner),
+    response = 1L, class = c("terms", "formula"), .Environment = list2env(
+      stats::setNames(lapply(values, `[[`, "value"), inner),
+      parent = if (is.environment(data)) data else home
     )
   )
-  frame <- eval(call, home)
-  kept <- attr(frame, "terms")
-  for (i in which(lengths(lapply(values, `[[`, "levels")) > 0L)) {
-    frame[[i]] <- decode_levels(frame[[i]], values[[i]]$levels)
-    attr(kept, "dataClasses")[i] <- "factor"
+  frame <- read_formula(do.call(stats::model.frame, c(
+    list(terms), if (is.list(data)) list(data = data),
+    list(subset = rows, na.action = action)
+  ), quote = TRUE))
+  classes <- vapply(frame, stats::.MFclass, "")
+  for (name in names(values)) {
+    levels <- values[[name]]$levels
+    if (length(levels)) {
+      frame[[name]] <- decode_levels(frame[[name]], levels)
+      classes[name] <- "factor"
+    }
+    if (is_grouping(frame[[name]])) {
+      check_no_na(frame[[name]], gsub("^[(]|[)]$", "", name))
+    }
   }
-  attr(kept, "predvars") <- as.call(c(quote(list), Map(\(value, part) {
-    stats::makepredictcall(value$value, part)
-  }, values, parts)))
-  environment(kept) <- environment(layout)
-  attr(frame, "terms") <- kept
-  frame
+  list(frame = frame, sides = lapply(sides, \(side) {
+    side$calls <- Map(\(call, name) {
+      if (is.call(call)) stats::makepredictcall(values[[name]]$value, call) else
+        call
+    }, side$calls, side$names)
+    side$classes <- classes[side$names]
+    side
+  }))
 }
 
-# Where terms are evaluated: a look-up among many columns of a list takes long.
+# The place where terms are evaluated: a look-up among many columns of a list
+# takes long.
 term_home <- function(data, home) {
   if (is.list(data)) list2env(data[nzchar(names2(data))], parent = home) else
     data %||% home
 }
 
-# list(value, levels) of a term: a table, and what cbind() binds, is a matrix,
-# with the numbers of levels for factors, which `levels` has for each column.
-term_value <- function(part, home, rows = NULL) {
-  label <- deparse1(part)
+# list(value, levels) of a term: a table, and what cbind() binds, is a matrix
+# with the numbers of the levels of factors, which `levels` has for each column.
+term_value <- function(part, label, home, rows = NULL) {
   bound <- bound_parts(part)
   if (length(bound)) {
     value <- lapply(bound, eval, home)
@@ -137,6 +538,9 @@ kept_as <- \(call) paste(".value of", deparse1(call))
 
 # The factors that some of these numbers were.
 decode_levels <- function(x, levels) {
+  if (is.null(levels)) {
+    return(x)
+  }
   x <- as.data.frame(x)
   of <- lengths(levels) > 0L
   x[of] <- Map(\(codes, levels) {
@@ -145,296 +549,81 @@ decode_levels <- function(x, levels) {
   x
 }
 
-# The rows that a formula method is for, by name or as its third argument; they
-# must be there, for R would make rows of missing values of the others.
-read_subset <- function(subset, data, home) {
-  rows <- read_formula(eval(subset, data, home))
-  framed <- is.data.frame(data)
-  n <- if (framed) nrow(data) else 1e7
-  fine <- is.null(rows) || !is.object(rows) && switch(
-    mode(rows),
-    character = !framed || all(rows %in% row.names(data)),
-    logical = length(rows) <= n,
-    numeric = length(rows) <= 100 * max(n, 1e5) &&
-      all(abs(rows) <= n, na.rm = TRUE),
-    FALSE
-  )
-  if (!fine) {
-    stop_input("'subset' must say which rows of 'data', by TRUE and FALSE, by ",
-               "numbers or by names, not ", describe(rows))
+# The values of a side, by its kind, from a frame of its variables; source:
+# "formula", or what new data are called, in which characters are levels.
+side_data <- function(side, frame, source = "formula") {
+  names <- side$names
+  if (side$kind %in% one_variable) {
+    return(frame[[names]])
   }
-  rows
-}
-
-# The columns of data that a formula uses must have names of their own.
-check_columns <- function(formula, data) {
-  columns <- if (is.list(data)) names(data)
-  names <- all.vars(formula)
-  refuse_twice(columns["." %in% names | columns %in% c("", names)], "data")
-  columns
-}
-
-formula_terms <- function(formula, data) {
-  if (inherits(formula, "terms")) {
-    return(formula)
+  if (side$kind %in% c("terms", "numbers", "levels")) {
+    return(side_matrix(side, frame, source))
   }
-  columns <- check_columns(formula, data)
-  words <- all.names(formula)
-  dotted <- "." %in% words
-  wide <- dotted && is.list(data) && length(columns) > most_terms &&
-    !any(c("^", "*", "/", ":", "%in%") %in% words)
-  terms <- read_formula(if (wide) wide_terms(formula, columns) else
-    stats::terms(formula, data = if (dotted) data))
-  if (!is.null(attr(terms, "offset"))) {
-    stop_input("'formula' must have no offset()")
+  terms <- as.list(frame[names])
+  if (source != "formula") terms <- lapply(terms, as_factors)
+  if (side$kind == "columns") {
+    return(bind_columns(terms, names, given_rows(frame)))
   }
-  terms
+  bind_terms(terms, names, given_rows(frame), side$kind == "named")
 }
 
-# The time and memory of terms() go with the square of their number. So many
-# columns of a dot are one variable, which is called so.
-most_terms <- 500L
-
-wide_terms <- function(formula, columns) {
-  layout <- stats::terms(formula, allowDotAsName = TRUE)
-  variables <- attr(layout, "variables")
-  named <- vapply(Filter(is.name, as.list(variables)), as.character, "")
-  left <- if (length(formula) == 3L) all.vars(formula[[2L]])
-  variables[as.list(variables) %in% list(quote(.))] <- list(as.call(
-    lapply(c("cbind", setdiff(columns, c(named, left))), as.name)
-  ))
-  structure(layout, predvars = variables)
-}
-
-# What stats says of a formula that it cannot read, or of variables that do not
-# go together, as an error of ours; an error of a function that the formula
-# calls is one of them.
-read_formula <- function(value, name = "data") {
-  tryCatch(value, error = \(e) {
-    if (inherits(e, "kernmean_error")) stop(e)
-    stop_input("'formula' must be one that can be read with '", name, "'; ",
-               sub("(moment)", "subset", conditionMessage(e), fixed = TRUE))
-  })
-}
-
-# R reads a | b as a value.
-check_dot <- function(formula, hint = paste(
-  "within what points change places in a test, its argument 'blocks' says"
-)) {
-  right <- formula[[length(formula)]]
-  if (is.call(right) && identical(right[[1L]], quote(`|`))) {
-    stop_input("'formula' must have no '|'; ", hint)
-  }
-}
-
-# The columns that . ~ g has on its left, and others than those `used` for
-# something else, as names.
-left_columns <- function(formula, data, used = NULL) {
-  right <- all.vars(formula[[3L]])
-  others <- setdiff(names(data), c(right, used))
-  if (!length(others) || "." %in% right) {
-    stop_input("'formula' must have '.' on one side, and there be columns in ",
-               "'data' that are not on the other")
-  }
-  lapply(others, as.name)
-}
-
-# What a dot in a formula may stand for, where these columns have a use.
-data_without <- function(data, used) {
-  if (is.list(data)) data[!names(data) %in% used] else data
-}
-
-# list(x, terms, na.action, weights) of a formula without response; weights:
-# NULL unless the call has some; nominal: see formula_matrix(), kept for new
-# data.
-formula_sample <- function(call, formula, data, no_action, home,
-                           nominal = NULL) {
-  check_dot(formula)
-  # A dot leaves out the weights, unless the formula names them.
-  named <- setdiff(all.vars(call$weights), all.vars(formula))
-  layout <- formula_terms(formula, data_without(data, named))
-  if (attr(layout, "response") > 0L) {
-    stop_input("'formula' must have no response, as in ~ a + b")
-  }
-  frame <- formula_frame(call, layout, data, no_action, home)
-  # With what scale() or poly() were fitted to, for new data.
-  layout <- attr(frame, "terms")
-  attr(layout, "nominal") <- nominal
-  list(x = formula_matrix(layout, frame),
-       terms = keep_constants(layout, data),
-       na.action = attr(frame, "na.action"), weights = frame[["(weights)"]])
-}
-
-usual_nominal <- c("factor", "ordered", "character")
-
-# The fit of a door to the sample of a formula without response. The dots are
-# the door's: no name among them may match one of these.
-fit_formula <- function(.door, .call, .formula, .data, .no_action, .home, ...) {
-  check_formula(.formula, .data)
-  sample <- formula_sample(.call, .formula, .data, .no_action, .home,
-                           usual_nominal)
-  fit <- if (is.null(sample$weights)) .door(sample$x, ...) else
-    .door(sample$x, ..., weights = sample$weights)
-  fit$terms <- sample$terms
-  fit$na.action <- sample$na.action
-  fit
-}
-
-# --- Groups on either side ---------------------------------------------------
-
-is_grouping <- \(x) is.factor(x) || is.character(x) || is.logical(x)
-
-# A formula with its groups on this side, 2 left, 3 right: turned where only the
-# other one is a grouping variable, or the left has several columns. A dot
-# leaves out `used`.
-turn_formula <- function(formula, data, side, used = NULL) {
-  check_dot(formula)
-  if (length(formula) != 3L) {
-    return(formula)
-  }
-  environment(formula) <- new.env(parent = environment(formula))
-  if (list(formula[[2L]]) %in% summands(formula[[3L]])) refuse_same_sides()
-  if (side == 2L) check_left(formula_terms(formula, data))
-  groups <- side_value(formula, side, data)
-  other <- 5L - side
-  others <- if (!is_grouping(groups)) side_value(formula, other, data)
-  if (is_grouping(others) ||
-        is.null(groups) && side == 2L && is.numeric(others)) {
-    columns <- side_columns(formula, data, side, used)
-    formula[[side]] <- formula[[other]]
-    formula[[other]] <- if (side == 2L) sum_of(columns) else
-      if (length(columns) == 1L) columns[[1L]] else
-        as.call(c(quote(cbind), columns))
-  }
-  formula
-}
-
-refuse_same_sides <- function() {
-  stop_input("'formula' must have different terms on its two sides")
-}
-
-# One side as a variable of one column; NULL if it has several, and list() if it
-# can only be read as part of the formula.
-side_value <- function(formula, side, data) {
-  part <- formula[[side]]
-  if (length(summands(part)) > 1L || length(bound_parts(part)) ||
-        "." %in% all.vars(part)) {
-    return(NULL)
-  }
-  home <- environment(formula)
-  value <- tryCatch({
-    value <- eval(part, data, home)
-    if (is.call(part)) assign(kept_as(part), value, home)
-    value
-  }, error = \(e) list())
-  if (NCOL(value) == 1L) value
-}
-
-# The columns on a side, as a list of their names or calls.
-side_columns <- function(formula, data, side, used) {
-  if (side == 3L) {
-    layout <- formula_terms(formula, data_without(data, used))
-    if (any(attr(layout, "order") > 1L)) {
-      stop_input("'formula' must have no interactions beside its groups")
-    }
-    labels <- setdiff(attr(layout, "term.labels"), ".")
-    wide <- unlist(lapply(as.list(attr(layout, "predvars")), bound_parts))
-    return(c(unname(wide), lapply(labels, str2lang)))
-  }
-  left <- formula[[2L]]
-  parts <- bound_parts(left)
-  if (identical(left, quote(.))) left_columns(formula, data, used) else
-    unname(parts) %||% list(left)
-}
-
-# a and b of cbind(a, b), by their names.
-bound_parts <- function(part) {
-  if (is.call(part) && identical(part[[1L]], quote(cbind))) {
-    parts <- as.list(part)[-1L]
-    given <- names2(parts)
-    stats::setNames(parts, ifelse(nzchar(given), given, vapply(parts, \(part) {
-      if (is.name(part)) as.character(part) else deparse1(part)
-    }, "")))
-  }
-}
-
-# Groups on this side that are numbers of which some come once, or more than
-# those on the other: classes and samples take two points or more. Bags may have
-# one, unless the other side would make groups.
-check_groups_of <- function(groups, points, formula, side, bags = FALSE) {
-  once <- \(x) !all(is.na(x) | x %in% x[duplicated(x)])
-  one <- NCOL(points) == 1L
-  if (is.numeric(groups) && if (bags) {
-    once(groups) && one && !once(points)
-  } else {
-    once(groups) || one && length(unique(points)) < length(unique(groups))
-  }) {
-    calls <- vapply(if (one) 2:3 else side, \(at) {
-      formula[[at]] <- call("factor", formula[[at]])
-      deparse1(formula)
-    }, "")
-    stop_input("'formula' must have groups on one side, and '",
-               deparse1(formula[[side]]), "' is numeric; factor() makes ",
-               "groups of numbers, as in ", paste(calls, collapse = " or "))
-  }
-}
-
-sum_of <- \(parts) Reduce(\(a, b) call("+", a, b), parts)
-
-# a, b and c of a + b + c.
-summands <- function(part) {
-  word <- if (is.call(part)) as.character(part[[1L]])[1L] else ""
-  if (word == "(" || word == "+") {
-    unlist(lapply(as.list(part)[-1L], summands))
-  } else {
-    list(part)
-  }
-}
-
-# One variable stands on the left; a + b would be added up.
-check_left <- function(layout) {
-  left <- if (attr(layout, "response") > 0L) attr(layout, "variables")[[2L]]
-  if (length(summands(left)) > 1L) {
-    stop_input("'formula' must have one variable on its left, not ",
-               deparse1(left), "; columns are bound by cbind(a, b)")
-  }
-}
-
-# The matrix of a formula's columns, without an intercept; a data frame where
-# some are of the classes that its attribute `nominal` says, in sums of terms.
-formula_matrix <- function(layout, frame, name = "formula") {
-  factors <- attr(layout, "factors")
-  used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
-  if (!length(used)) {
+# A matrix of the columns of a side, without an intercept; a data frame where
+# some are factors, or of another class that its kind takes for one, in a sum.
+side_matrix <- function(side, frame, source) {
+  names <- side$names
+  if (!length(names)) {
     stop_input("'formula' must have columns for points, or covariates, as in ",
                "~ a + b, not none")
   }
-  classes <- attr(layout, "dataClasses")
-  nominal <- used[classes[used] %in% attr(layout, "nominal")]
-  # In new data characters stand for levels that are known.
-  if (name != "formula") {
+  frame <- frame[names]
+  classes <- side$classes
+  nominal <- names[classes %in% switch(
+    side$kind, terms = c("factor", "ordered", "character"),
+    levels = c("factor", "ordered", "character", "logical")
+  )]
+  if (source != "formula") {
     frame <- put_columns(frame, nominal, lapply(frame[nominal], as_factors))
   }
-  sums <- all(attr(layout, "order") == 1L)
-  if (sums && length(nominal)) {
-    return(bind_columns(frame[used], used, given_rows(frame)))
+  if (is.null(side$terms) && length(nominal)) {
+    return(bind_columns(frame, names, given_rows(frame)))
   }
-  for (column in used) {
+  for (column in names) {
     value <- frame[[column]]
-    if (is.data.frame(value)) Map(read_column, value, names(value), name)
+    if (is.data.frame(value)) Map(read_column, value, names(value), source)
     if (xor(stats::.MFclass(value) == "other", classes[[column]] == "other")) {
-      stop_input("column '", column, "' of '", name, "' must be a date or ",
+      stop_input("column '", column, "' of '", source, "' must be a date or ",
                  "time, or none, as in the fit")
     }
-    frame[[column]] <- read_column(value, column, name, TRUE)
+    frame[[column]] <- read_column(value, column, source, TRUE)
   }
-  if (sums) {
-    return(as.matrix(bind_columns(frame[used], used, row.names(frame), "")))
+  if (is.null(side$terms)) {
+    return(as.matrix(bind_columns(frame, names, row.names(frame), "")))
   }
-  attr(layout, "intercept") <- 0L
-  x <- read_formula(stats::model.matrix(layout, frame))
+  terms <- side$terms
+  attr(terms, "intercept") <- 0L
+  attr(frame, "terms") <- terms
+  x <- read_formula(stats::model.matrix(terms, frame))
   attr(x, "assign") <- NULL
   x
+}
+
+# One variable of some terms: a data frame of all columns, or the only term
+# itself, which becomes a matrix with its name where it is to be `named`.
+bind_terms <- function(terms, names, rows, named = FALSE) {
+  terms <- Map(\(term, name) as_factors(plain_term(term), name), terms, names)
+  if (length(terms) == 1L) {
+    x <- terms[[1L]]
+    numbers <- if (!has_levels(x)) as_numbers(x, names)
+    if (!is.null(numbers)) x <- numbers
+    if (is.matrix(x)) {
+      if (!is.null(rows)) rownames(x) <- rows
+    } else if (is.numeric(x)) {
+      if (!is.null(rows)) names(x) <- rows
+      if (named) x <- matrix(x, dimnames = list(names(x), names))
+    }
+    return(x)
+  }
+  bind_columns(terms, names, rows)
 }
 
 # A data frame of all columns of terms; those of a matrix have its name before
@@ -466,78 +655,41 @@ plain_term <- function(x) {
   x
 }
 
-# Of the formula's environment only the constants are kept, such as the degree
-# of poly(a, degree); `columns` are the variables that new data must have.
-keep_constants <- function(layout, data) {
-  home <- environment(layout)
-  value <- \(name) get0(name, home)
-  used <- c(all.vars(layout), all.vars(attr(layout, "predvars")))
-  used <- setdiff(unique(used), ".")
-  constant <- !used %in% names(data) &
-    vapply(used, \(name) NROW(value(name)) == 1L, logical(1))
-  kept <- lapply(stats::setNames(nm = used[constant]), value)
-  attr(layout, "columns") <- used[!constant]
-  attr(layout, ".Environment") <- list2env(kept, parent = globalenv())
-  layout
+# --- The layout --------------------------------------------------------------
+
+# The sides and units for new data. Of the formula's environment only constants
+# are kept, such as the degree of poly(a, degree); all other variables of a side
+# are columns that new data must have.
+kept_layout <- function(layout, sides, data, formula) {
+  home <- environment(formula)
+  used <- lapply(layout, \(side) {
+    setdiff(unlist(lapply(side$calls, all.vars)), ".")
+  })
+  words <- unique(unlist(used))
+  constants <- words[!words %in% names(data) & vapply(words, \(word) {
+    NROW(get0(word, home)) == 1L
+  }, NA)]
+  home <- list2env(lapply(stats::setNames(nm = constants), get0, home),
+                   parent = globalenv())
+  layout <- Map(\(side, used) {
+    side$columns <- setdiff(used, constants)
+    side
+  }, layout, used)
+  shown <- lapply(sides, \(side) {
+    if (is.null(side$terms)) sum_of(side$calls) else
+      stats::formula(side$terms)[[2L]]
+  })[vapply(sides, `[[`, "", "kind") != "columns"]
+  formula <- if (length(formula) == 2L) call("~", sum_of(shown)) else
+    call("~", shown[[1L]], Reduce(\(a, b) call("|", a, b), shown[-1L]))
+  structure(layout, home = home, formula = structure(
+    formula, class = "formula", .Environment = home
+  ))
 }
 
-# A formula of groups and columns: list(response, x: the matrix of the columns,
-# layout: what new data are read by, list(terms: of these columns, response,
-# na.action)).
-formula_parts <- function(call, formula, data, no_action, home, example, bags) {
-  formula <- turn_formula(formula, data, 2L)
-  layout <- formula_terms(formula, data)
-  if (attr(layout, "response") == 0L) {
-    stop_input("'formula' must have a left side, as in ", example)
-  }
-  frame <- formula_frame(call, layout, data, no_action, home)
-  left <- call("~", attr(layout, "variables")[[2L]])
-  left <- terms(stats::as.formula(left, environment(layout)))
-  # With what scale() or poly() were fitted to, for new data.
-  right <- stats::delete.response(attr(frame, "terms"))
-  if (!bags) attr(right, "nominal") <- usual_nominal
-  x <- formula_matrix(right, structure(frame[-1L], terms = right))
-  check_groups_of(frame[[1L]], x, formula, 2L, bags)
-  list(response = frame[[1L]], x = x,
-       layout = list(terms = keep_constants(right, data),
-                     response = keep_constants(left, data),
-                     na.action = attr(frame, "na.action")))
-}
-
-# The value of a formula's only term, ~ class, in new data.
-read_response <- function(layout, newdata, name = "data", hint = NULL) {
-  if (!is.data.frame(newdata)) {
-    stop_input("'", name, "' must be a data frame, not ", describe(newdata))
-  }
-  check_variables(layout, newdata, name, hint = hint)
-  read_formula(eval(attr(layout, "variables")[[2L]], newdata,
-                    environment(layout)), name)
-}
-
-check_variables <- function(layout, newdata, name,
-                            needed = attr(layout, "columns"),
-                            hint = NULL) {
-  missing <- setdiff(needed, names(newdata))
-  if (length(missing)) {
-    stop_input(
-      "'", name, "' must have the variables of the formula; missing: ",
-      quoted(missing), hint
-    )
-  }
-  refuse_twice(names(newdata)[names(newdata) %in% needed], name)
-}
-
-# The columns of a formula's terms from new data.
-read_terms <- function(layout, newdata, name = "newdata") {
-  check_variables(layout, newdata, name)
-  # Its warning of other numbers of rows is our error.
-  frame <- suppressWarnings(read_formula(settled_frame(
-    quote(stats::model.frame(na.action = stats::na.pass)), layout, newdata,
-    topenv()
-  ), name))
-  if (nrow(frame) != NROW(newdata[[1L]])) {
-    stop_input("'formula' must have variables with a value for each of the ",
-               NROW(newdata[[1L]]), " rows of '", name, "', not ", nrow(frame))
-  }
-  formula_matrix(layout, frame, name)
+# The formula of a fit, with the columns that a dot stands for.
+#' @importFrom stats formula
+#' @export
+formula.kernmean_fit <- function(x, ...) {
+  attr(same_version(x, "x")$layout, "formula") %||%
+    stop_input("'x' must be a fit by formula, not ", describe(x))
 }

@@ -537,7 +537,7 @@ sample_newdata.kernmean_sample <- function(sample, newdata, layout = NULL) {
     return(read_kernel_values(sample$gram, newdata))
   }
   if (!is.null(layout) && is.data.frame(newdata)) {
-    newdata <- read_terms(layout, newdata)
+    newdata <- read_again(layout, newdata, "x")
   }
   z <- check_newdata(newdata, sample_raw(sample))
   new_points(scale_points(sample$kernel, z))
@@ -551,7 +551,7 @@ predict_gaps <- function(object, newdata, ...) {
         !anyNA(newdata, recursive = TRUE)) {
     return(NULL)
   }
-  used <- colnames(newdata) %in% (attr(object$terms, "columns") %||%
+  used <- colnames(newdata) %in% (object$layout$x$columns %||%
                                     colnames(sample_raw(object$sample)))
   gaps <- which(rowSums(as.matrix(is.na(
     if (any(used)) take_columns(newdata, used) else newdata
@@ -692,8 +692,8 @@ fit_frame.default <- function(x) {
 fit_request.default <- function(x, changes) {
   sample <- x$sample
   arguments <- x$arguments
-  if ("data" %in% names(changes) && !is.null(x$terms)) {
-    changes$x <- read_terms(x$terms, changes$data, "data")
+  if ("data" %in% names(changes) && !is.null(x$layout)) {
+    changes$x <- read_again(x$layout, changes$data, "x", "data")
     changes$data <- NULL
   }
   same <- !"x" %in% names(changes)

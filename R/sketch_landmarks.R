@@ -104,15 +104,12 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
   read <- take(read, a_reader)
   chunk <- take(chunk, count())
   size <- pilot_size(take(pilot, count()), ...)
-  frame <- if (!is.null(data)) pilot_frame(data, size, read, chunk)
-  sample <- formula_sample(call("kme_landmarks", data = frame), formula, frame,
-                           TRUE, parent.frame(), sketch_nominal)
-  landmarks <- kme_landmarks.default(sample$x, m, ..., pilot = pilot)
-  landmarks$terms <- sample$terms
+  if (!is.null(data)) data <- pilot_frame(data, size, read, chunk)
+  read <- read_sides(c(x = "levels"))
+  landmarks <- kme_landmarks.default(read$x, m, ..., pilot = pilot)
+  landmarks$layout <- read$layout
   landmarks
 }
-
-sketch_nominal <- c(usual_nominal, "logical")
 
 # --- Arguments -------------------------------------------------------------
 
@@ -271,7 +268,7 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
   }
   values <- pairs$values[kept]
   new_fit("kme_landmarks", list(
-    variable = variable, terms = NULL, side = NULL, kernel = sample$kernel,
+    variable = variable, layout = NULL, side = NULL, kernel = sample$kernel,
     m = m, rank = sum(kept), method = method, pilot = pilot, lost = lost,
     values = values,
     root = take_columns(pairs$vectors, kept) / rep(sqrt(values), each = m),
@@ -313,8 +310,8 @@ landmark_sums <- function(landmarks, x, weights, second) {
 # The columns of a chunk that are read; NULL for all.
 landmark_columns <- function(landmarks) {
   variable <- landmarks$variable
-  if (!is.null(landmarks$terms)) {
-    attr(landmarks$terms, "columns")
+  if (!is.null(landmarks$layout)) {
+    landmarks$layout[[landmarks$side %||% "x"]]$columns
   } else if (is_factor_variable(variable)) {
     variable$column
   } else {
@@ -330,9 +327,9 @@ landmark_points <- function(landmarks, rows, name = "x") {
       stop_input("'", name, "' must be a data frame, or yield data frames, ",
                  "for landmarks of a formula, not ", describe(rows))
     }
-    rows <- read_term(landmarks$terms, rows, landmarks$side, name)
-  } else if (!is.null(landmarks$terms) && is.data.frame(rows)) {
-    rows <- read_terms(landmarks$terms, rows, name)
+    rows <- read_again(landmarks$layout, rows, landmarks$side, name)
+  } else if (!is.null(landmarks$layout) && is.data.frame(rows)) {
+    rows <- read_again(landmarks$layout, rows, "x", name)
   }
   if (is_factor_variable(variable)) {
     return(level_points(rows, variable, name))

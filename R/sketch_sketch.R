@@ -192,7 +192,7 @@ kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
   landmarks <- formula_landmarks(
     formula, without_columns(data, used),
     landmark_options(asked$landmarks, asked$kernel, asked$scale,
-                     asked$na.action), home
+                     asked$na.action)
   )
   kme_sketch.default(data, landmarks, ..., groups = values$groups,
                      weights = values$weights, na.action = na.action)
@@ -324,26 +324,20 @@ without_columns <- function(x, columns) {
 
 # The list of landmarks of the variable of ~ a + b, or of the two variables of
 # y ~ a + b.
-formula_landmarks <- function(formula, data, options, home) {
-  frame <- pilot_frame(data, pilot_size(options$pilot, options$kernel))
-  call <- call("kme_landmarks", data = frame)
+formula_landmarks <- function(formula, data, options) {
+  data <- pilot_frame(data, pilot_size(options$pilot, options$kernel))
   if (length(formula) == 2L) {
-    read <- formula_sample(call, formula, frame, TRUE, home, sketch_nominal)
+    read <- read_sides(c(x = "levels"))
     landmarks <- choose_landmarks(read$x, options)
-    landmarks$terms <- read$terms
+    landmarks$layout <- read$layout
     return(list(landmarks))
   }
-  read <- formula_variables(call, formula, frame, TRUE, home, least = 2L)
-  if (length(read$variables) != 2L) {
-    stop_input("'formula' must have one variable on each side, as in y ~ a + b")
-  }
-  terms <- keep_constants(read$terms, frame)
+  read <- read_sides("variables", least = 2L)
   lapply(1:2, \(side) {
-    x <- read$variables[[side]]
+    x <- read[[side]]
     if (has_own_kernel(x)) options["kernel"] <- list(NULL)
-    landmarks <- choose_landmarks(x, options,
-                                  name = names(read$variables)[side])
-    landmarks[c("terms", "side")] <- list(terms, side)
+    landmarks <- choose_landmarks(x, options, name = names(read$names)[side])
+    landmarks[c("layout", "side")] <- list(read$layout, side)
     landmarks
   })
 }

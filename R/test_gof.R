@@ -199,17 +199,10 @@ gof_rules <- list(
 #' @export
 mmd_gof.formula <- function(formula, data = NULL, model = NULL, ..., subset,
                             na.action) {
-  check_formula(formula, data)
-  call <- match.call(expand.dots = FALSE)
-  call$model <- NULL
-  sample <- formula_sample(call, formula, data, missing(na.action),
-                           parent.frame())
-  label <- c(x = paste(colnames(sample$x), collapse = ", "),
+  read <- read_sides(c(x = "numbers"))
+  label <- c(x = paste(colnames(read$x), collapse = ", "),
              model = label_of(substitute(model)))
-  test <- mmd_gof.default(labeled_points(sample$x, label), model, ...)
-  test$terms <- sample$terms
-  test$na.action <- sample$na.action
-  test
+  keep_layout(mmd_gof.default(labeled_points(read$x, label), model, ...), read)
 }
 
 # Points of which it is known what they and the model are called.
@@ -360,8 +353,8 @@ new_gof <- function(observed, draws, law, asked, label) {
 fit_request.mmd_gof <- function(x, changes) {
   label <- new_label(x$origin$label, attr(changes, "call"),
                      intersect(names(changes), c("x", "model")))
-  if (!is.null(changes$data) && !is.null(x$terms)) {
-    changes$x <- read_terms(x$terms, changes$data, "data")
+  if (!is.null(changes$data) && !is.null(x$layout)) {
+    changes$x <- read_again(x$layout, changes$data, "x", "data")
     changes$data <- NULL
   }
   points <- changes$x %||% sample_raw(x$sample)

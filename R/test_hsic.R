@@ -247,16 +247,14 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   unused <- setdiff(...names(), c(known, ""))
   # Before they are evaluated: blocks, misspelled, may be a column of `data`.
   if (length(unused)) stop_unused(unused, known, test_hints)
-  check_formula(formula, data)
-  frame <- formula_variables(match.call(expand.dots = FALSE), formula, data,
-                             missing(na.action), parent.frame(), least = 2L,
-                             extra = c("blocks", "clusters"))
-  label <- paste(names(frame$variables), collapse = " and ")
+  read <- read_sides("variables", c("blocks", "clusters"), least = 2L)
+  variables <- read[names(read$names)]
+  label <- paste(names(variables), collapse = " and ")
   test <- do.call(hsic_test.default, c(
-    list(test_variables(list(x = frame$variables), label)),
-    side_kernels(list(...), frame$variables), frame$extra
+    list(test_variables(list(x = variables), label)),
+    side_kernels(list(...), variables), read[c("blocks", "clusters")]
   ), quote = TRUE)
-  test$na.action <- frame$na.action
+  test$na.action <- read$na.action
   test
 }
 

@@ -368,53 +368,29 @@ mmd_test.dist <- mmd_test.gram
 #' @export
 mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
-  test_formula(mmd_test.default, match.call(expand.dots = FALSE), formula, data,
-               missing(na.action), parent.frame(), ...)
+  test_formula(mmd_test.default, ...)
 }
 
-# The test of a door on the samples of a formula, with the blocks and clusters
-# of the rows. .call: of the method, with unevaluated dots, whose names are none
-# of these.
-test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
-                         ...) {
-  check_formula(.formula, .data)
-  call <- name_columns(.call)
-  if (length(.formula) != 3L) {
-    stop_input("'formula' must be of the form response ~ group")
+# The test of a door on the samples of a formula, for the method that calls it.
+test_formula <- function(.door, ...) {
+  read <- read_sides(c(x = "named", groups = "groups"), c("blocks", "clusters"),
+                     example = "response ~ group", frame = parent.frame())
+  words <- read$names$x
+  if (length(words) == 1L) {
+    bound <- as.character(bound_parts(str2lang(words)))
+    name <- if (length(bound) > 4L) words <- bound else words
   }
-  used <- c(all.vars(call$blocks), all.vars(call$clusters))
-  formula <- turn_formula(.formula, .data, 3L, used)
-  if (identical(formula[[2L]], quote(.))) {
-    formula[[2L]] <- as.call(c(quote(cbind),
-                               left_columns(formula, .data, used)))
-  }
-  frame <- formula_frame(call, formula, .data, .no_action, .home)
-  check_left(attr(frame, "terms"))
-  units <- names(frame) %in% c("(blocks)", "(clusters)")
-  variables <- frame[!units]
-  if (length(variables) != 2L) {
-    stop_input("'formula' must have one grouping variable on its right, as ",
-               "interaction(a, b) is, not ", length(variables) - 1L,
-               ", or one on its left, as factor(", names(variables)[1L],
-               ") is")
-  }
-  bound <- as.character(bound_parts(formula[[2L]]))
-  if (length(bound) > 4L) {
-    names(variables)[1L] <- paste0("cbind(", shorten(bound), ")")
-  }
-  name <- names(variables)[1L]
-  x <- as_factors(plain_term(variables[[1L]]), name)
+  name <- if (length(words) > 1L) paste0("cbind(", shorten(words), ")") else
+    words
+  x <- read$x
   if (has_levels(x)) x <- stats::setNames(list2DF(list(x)), name)
   x <- read_points(x, name)
-  check_groups_of(variables[[2L]], x, formula, 3L)
-  check_no_na(variables[[2L]], names(variables)[2L])
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
-  pooled <- pool_groups(points_sample(x, NULL), variables[[2L]],
-                        paste(names(variables), collapse = " by "), name)
-  test <- .door(pooled, ..., blocks = frame[["(blocks)"]],
-                clusters = frame[["(clusters)"]])
-  test$na.action <- attr(frame, "na.action")
+  pooled <- pool_groups(points_sample(x, NULL), read$groups,
+                        paste(name, "by", read$names$groups), name)
+  test <- .door(pooled, ..., blocks = read$blocks, clusters = read$clusters)
+  test$na.action <- read$na.action
   test
 }
 

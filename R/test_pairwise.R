@@ -162,8 +162,7 @@ pairwise_arguments <- do.call(door_table, c(
 #' @export
 mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
                                  blocks = NULL, clusters = NULL) {
-  test_formula(mmd_pairwise.default, match.call(expand.dots = FALSE), formula,
-               data, missing(na.action), parent.frame(), ...)
+  test_formula(mmd_pairwise.default, ...)
 }
 
 # The samples with what their pairs need: the sample as `walkable`, the points

@@ -339,7 +339,7 @@ test_that("new rows with missing values have NA, and others their values", {
     kme_density(~ Sepal.Width + Petal.Width, iris)
   )
   for (fit in fits) {
-    at <- if (is.null(fit$terms)) columns else names(new)
+    at <- if (is.null(fit$layout)) columns else names(new)
     want <- predict(fit, new[at])
     expect_identical(predict(fit, gaps[at]),
                      if (is.list(want)) lapply(want, blank) else blank(want))

@@ -354,7 +354,7 @@ test_that("update() fits again", {
   expect_identical(update(from, estimator = "skmse")$validate, 0)
   part <- update(fit, data = faithful[1:100, ])
   expect_identical(part$n, 100L)
-  expect_identical(part$terms, fit$terms)
+  expect_identical(part$layout, fit$layout)
 })
 
 test_that("fits print what was found", {

@@ -365,7 +365,7 @@ test_that("a fit survives being saved and loaded", {
     saveRDS(fit, file)
     back <- readRDS(file)
     new <- data.frame(a = z[, 1], b = z[, 2])
-    new <- if (is.null(fit$terms)) z else new
+    new <- if (is.null(fit$layout)) z else new
     expect_identical(predict(back, new), predict(fit, new))
     expect_identical(back$weights, fit$weights)
     expect_equal(kme_distance(back, fit), 0)

@@ -188,7 +188,7 @@ test_that("axes without separation are dropped", {
 test_that("update() fits again with what is changed", {
   skip_on_cran()
   fit <- kme_fda(species ~ ., data.frame(flowers, species), kernel = rbf)
-  expect_identical(update(fit, ridge = 0.5)$terms, fit$terms)
+  expect_identical(update(fit, ridge = 0.5)$layout, fit$layout)
   two <- species == "setosa"
   expect_near(coef(update(fit, grouping = two)),
               coef(kme_fda(flowers, two, rbf)), 1e-12)
