@@ -227,8 +227,9 @@ bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 # --- Reading bags ------------------------------------------------------------
 
-# How the data were read, and new data are: by the layout of a formula, beside its
-# na.action, or by the column that told bags apart. An `id` brings this along.
+# How the data were read, and new data are: by the `layout` of a formula, beside
+# its na.action, or by the `column` that told bags apart. An `id` brings this
+# along.
 layout_of <- function(g) {
   Filter(length, mget(c("layout", "na.action", "column"),
                       g, ifnotfound = list(NULL)))

@@ -17,7 +17,6 @@ predict.kme_weights <- function(object, newdata, ...) {
   space <- object$space
   name <- object$names
   read <- !is.null(object$layout) && is.data.frame(newdata)
-  x <- if (read) read_again(object$layout, newdata, "x") else newdata
   treat <- NULL
   if (!is.null(object$treat)) {
     if (!read && !(is.data.frame(newdata) && name %in% names(newdata))) {
@@ -28,8 +27,9 @@ predict.kme_weights <- function(object, newdata, ...) {
       newdata[[name]]
     treat <- if (space$dose) check_outcome(treat, nrow(newdata), name) else
       seen_levels(treat, levels(object$treat), name)
-    if (!read) x <- newdata[setdiff(names(newdata), name)]
+    if (!read) newdata <- newdata[setdiff(names(newdata), name)]
   }
+  x <- if (read) read_again(object$layout, newdata, "x") else newdata
   columns <- covariate_columns(x, space$like, "newdata")
   z <- scale_points(object$kernel, cbind(if (space$dose) treat, columns))
   w <- rep(1, nrow(z))

@@ -3,26 +3,23 @@
 #
 # Offers from read_data.R: as_factor, as_factors, as_numbers, bind_rows,
 #   check_classes, check_data, check_each, check_factor, check_finite,
-#   check_labels, check_levels, check_newdata, check_no_na, drop_empty,
-#   has_levels, is_nominal, na_hint, place_levels, plain_matrix,
-#   read_alike, read_folds, read_mixed, read_points, refuse_twice,
-#   seen_levels, unclass_matrix, way_to_numbers.
-# Offers from read_formula.R: bind_columns, bound_parts, check_dot,
-#   check_formula, check_groups_of, check_left, check_variables,
-#   data_without, fit_formula, formula_frame, formula_matrix,
-#   formula_parts, formula_sample, formula_terms, is_grouping,
-#   keep_constants, left_columns, name_columns, plain_term, read_response,
-#   read_terms, sum_of, turn_formula, usual_nominal.
+#   check_labels, check_levels, check_newdata, drop_empty, has_levels,
+#   is_nominal, na_hint, place_levels, plain_matrix, read_alike,
+#   read_folds, read_mixed, read_points, refuse_twice, seen_levels,
+#   unclass_matrix, way_to_numbers.
+# Offers from read_formula.R: bind_columns, bound_parts, formula_terms,
+#   given_formula, is_grouping, keep_layout, plain_term, read_again,
+#   read_sides, refuse_bar, sum_of.
 # Offers from read_scaling.R: a_scale, asks_scale, column_spreads,
 #   first_direction, frame_levels, gower_scaling, is_constant,
 #   map_covariances, new_scaling, power_below, scale_mixture, scale_points,
 #   unscale_points, warn_units.
-# Offers from read_variable.R: bind_terms, change_kernels, check_lengths,
-#   covariate_columns, describe_variable, formula_variables,
-#   has_own_kernel, indicators_of, is_factor_variable, is_mixed_variable,
-#   mixed_levels, read_factor, read_term, read_variable, read_variables,
-#   refit_variable, refuse_beside_own, side_kernels, takes_kernel,
-#   variable_input, variable_kernel, variable_lines, variable_newdata.
+# Offers from read_variable.R: change_kernels, check_lengths,
+#   covariate_columns, describe_variable, has_own_kernel, indicators_of,
+#   is_factor_variable, is_mixed_variable, mixed_levels, read_factor,
+#   read_variable, read_variables, refit_variable, refuse_beside_own,
+#   side_kernels, takes_kernel, variable_input, variable_kernel,
+#   variable_lines, variable_newdata.
 #
 # A sample: a double matrix with at least one row and one column, all finite.
 #

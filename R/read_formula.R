@@ -43,41 +43,26 @@ new_reading <- function(values, names, rows, layout, na.action) {
 # the kind of each side by name, from left to right, of which a formula without
 # a left side has the last one, unless an `example` shows that both are needed;
 # or "variables", which are as many as the formula says, at `least` so many.
-# units: the arguments of the method that are units. parts: the sides as calls by
-# name, where the method splits the formula itself.
+# units: the arguments of the method that are units. parts: the sides as calls
+# by name, where the method splits the formula itself.
 read_sides <- function(sides, units = NULL, example = NULL, least = 1L,
                        parts = NULL, formula = NULL, frame = parent.frame()) {
   formula <- formula %||% given_formula(frame)
   data <- given_data(frame)
-  at <- match(TRUE, vapply(sys.frames(), identical, NA, frame))
-  caller <- sys.frame(sys.parents()[at])
-  call <- as.list(match.call(sys.function(at), sys.call(at), FALSE, caller))
-  twice <- intersect(names(sides), names(call[["..."]]))
-  if (length(twice)) {
-    stop_input("'", twice[1L], "' must not be given with a formula, which ",
-               "says what it is")
-  }
-  units <- name_units(sapply(units, \(unit) call[[unit]], simplify = FALSE))
+  asked <- method_request(frame, names(sides), units)
   open <- identical(sides, "variables")
   parts <- parts %||% formula_parts(formula, if (!open) names(sides), example)
   if (open) sides <- sapply(parts, \(part) "variable")
   check_columns(unlist(lapply(parts, all.vars)), data)
   home <- new.env(parent = environment(formula))
   parts <- turn_parts(parts, sides, data, home)
-  sides <- make_sides(parts, sides, data, unlist(lapply(units, all.vars)), home)
+  sides <- make_sides(parts, sides, data,
+                      unlist(lapply(asked$units, all.vars)), home)
   if (open) sides <- open_sides(sides, least)
-  layout <- c(sides, Map(\(unit, name) {
-    new_side("value", list(unit), paste0("(", name, ")"))
-  }, units, names(units)))
-  rows <- if (!"subset" %in% names(units)) {
-    read_subset(call$subset, data, environment(formula))
-  }
-  action <- if ("na.action" %in% names(call)) {
-    read_formula(eval(call$na.action, caller))
-  } else {
-    stats::na.pass
-  }
-  evaluated <- evaluate_sides(layout, data, rows, action, home)
+  evaluated <- evaluate_sides(
+    c(sides, unit_sides(asked$units)), data,
+    read_subset(asked$subset, data, environment(formula)), asked$action, home
+  )
   frame <- evaluated$frame
   layout <- evaluated$sides
   labels <- lapply(layout[seq_along(sides)], \(side) {
@@ -155,17 +140,49 @@ given_data <- function(frame) {
   }
 }
 
-# The calls of units, in which "a" and ~ a stand for the column a.
-name_units <- function(units) {
-  Map(\(value, unit) {
-    formula <- is.call(value) && identical(value[[1L]], quote(`~`))
-    if (formula && (length(value) != 2L || !is.name(value[[2L]]))) {
-      stop_input("'", unit, "' must be one column, as in ~ id (of two, ",
-                 "interaction(a, b)), not ", deparse1(value))
+# A list of what the method in this frame was asked for beside its formula: the
+# calls of its units, the call of its subset, and its na.action. The formula
+# says the arguments `said` itself.
+method_request <- function(frame, said, units) {
+  at <- match(TRUE, vapply(sys.frames(), identical, NA, frame))
+  caller <- sys.frame(sys.parents()[at])
+  call <- as.list(match.call(sys.function(at), sys.call(at), FALSE, caller))
+  twice <- intersect(said, names(call[["..."]]))
+  if (length(twice)) {
+    stop_input("'", twice[1L], "' must not be given with a formula, which ",
+               "says what it is")
+  }
+  list(
+    units = Map(unit_call, call[intersect(units, names(call))],
+                intersect(units, names(call))),
+    subset = if (!"subset" %in% units) call$subset,
+    action = if ("na.action" %in% names(call)) {
+      read_formula(eval(call$na.action, caller))
+    } else {
+      stats::na.pass
     }
-    if (formula) value[[2L]] else if (is.character(value) &&
-      nzchar(value) && !is.na(value)) as.name(value) else value
-  }, units, names(units))
+  )
+}
+
+# The call of a unit, in which "a" and ~ a stand for the column a.
+unit_call <- function(value, unit) {
+  formula <- is.call(value) && identical(value[[1L]], quote(`~`))
+  if (formula && (length(value) != 2L || !is.name(value[[2L]]))) {
+    stop_input("'", unit, "' must be one column, as in ~ id (of two, ",
+               "interaction(a, b)), not ", deparse1(value))
+  }
+  if (formula) {
+    value[[2L]]
+  } else if (is.character(value) && nzchar(value) && !is.na(value)) {
+    as.name(value)
+  } else {
+    value
+  }
+}
+
+unit_sides <- function(units) {
+  Map(\(unit, name) new_side("value", list(unit), paste0("(", name, ")")),
+      units, names(units))
 }
 
 # The sides of a formula as calls, by these names if there are any.
@@ -234,9 +251,9 @@ read_formula <- function(value, name = "data") {
 # --- Sides -------------------------------------------------------------------
 
 # The calls of two sides, of which the one with groups may stand where the other
-# is documented: turned where only the other one is a grouping variable, or where
-# the left has several columns and the right has numbers. The attribute "left"
-# is the name of the side that stands left in the formula.
+# is documented: they are turned where only the other one is a grouping
+# variable, or where the left has several columns and the right has numbers. The
+# attribute "left" is the name of the side that stands left in the formula.
 turn_parts <- function(parts, kinds, data, home) {
   at <- match(TRUE, kinds %in% c("groups", "bags", "answers"))
   if (length(parts) < 2L) {
@@ -449,8 +466,9 @@ check_group_sides <- function(values, parts, sides) {
 # --- Values ------------------------------------------------------------------
 
 # The variables of sides in one data frame, each evaluated once, for they may
-# draw numbers; and the sides with what new data need. Missing values stay in the
-# frame unless an action drops them, to be counted and refused later.
+# draw numbers; and the sides with what new data need, without units that are
+# NULL. Missing values stay in the frame unless an action drops them, to be
+# counted and refused later.
 evaluate_sides <- function(sides, data, rows, action, home) {
   if (identical(action, stats::na.fail)) action <- stats::na.pass
   calls <- do.call(c, unname(lapply(sides, `[[`, "calls")))
@@ -458,9 +476,10 @@ evaluate_sides <- function(sides, data, rows, action, home) {
   calls <- stats::setNames(calls, names)[!duplicated(names)]
   values <- read_formula(Map(term_value, calls, names(calls),
                              list(term_home(data, home)), list(data)))
-  # A unit may be NULL.
-  values <- values[lengths(lapply(values, `[[`, "value")) > 0L |
-                     !grepl("^[(]", names(values))]
+  given <- lengths(lapply(values, `[[`, "value")) > 0L |
+    !startsWith(names(values), "(")
+  values <- values[given]
+  sides <- Filter(\(side) all(side$names %in% names(values)), sides)
   inner <- paste0(".term", seq_along(values), recycle0 = TRUE)
   as_list <- \(names) as.call(lapply(c("list", names), as.name))
   terms <- structure(

@@ -252,7 +252,8 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   label <- paste(names(variables), collapse = " and ")
   test <- do.call(hsic_test.default, c(
     list(test_variables(list(x = variables), label)),
-    side_kernels(list(...), variables), read[c("blocks", "clusters")]
+    side_kernels(list(...), variables),
+    Filter(length, read[c("blocks", "clusters")])
   ), quote = TRUE)
   test$na.action <- read$na.action
   test

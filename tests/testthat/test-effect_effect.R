@@ -410,7 +410,7 @@ test_that("what cannot be is an error that says what must be", {
   refused(kme_effect(y ~ rep(1, 60), ~ b, frame), "'treat' must have at least")
   refused(of(functional = "derivative"), "'functional' must be one of \"ate\"")
   refused(of(functional = "best"), "'functional' must be one of")
-  refused(of(target = frame["a"]), "'b' not found")
+  refused(of(target = frame["a"]), "missing: 'b'")
   refused(of(functional = "att", target = frame), "'target' must not be given")
   refused(of(reference = 3), "'reference' must be one of \"0\", \"1\"")
   refused(of(weights = rep(0, 60)), "'weights' must be positive")

@@ -332,7 +332,7 @@ test_that("what cannot be is an error that says what must be", {
   refused(kme_weights(s$x, target = replace(other, 1, NA)), "must have no miss")
   refused(kme_weights(s$x, target = kme(other, kernel), kernel = kernel_rbf(2)),
           "'target'")
-  refused(kme_weights(~ a, frame, target = frame["b"]), "'a' not found")
+  refused(kme_weights(~ a, frame, target = frame["b"]), "missing: 'a'")
   refused(of(estimand = "best"), "'estimand' must be one of")
   refused(of(lambda = -1), "'lambda' must be")
   refused(of(lambda = c(1, 2)), "'lambda' must be")
