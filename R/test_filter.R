@@ -1,8 +1,8 @@
-# Spectral filters: with the centered Gram matrix K^c = HKH = U diag(gamma) U'
+# Spectral filters. With the centered Gram matrix K^c = HKH = U diag(gamma) U'
 # of n points, l = gamma/n the eigenvalues of their covariance operator S, and a
 # filter g_tau(l), about 1/l, M = n U diag(l g_tau(l)) U' is the Gram matrix of
-# the points g_tau(S)^(1/2) (phi(x_i) - mean). What is asked for, M, and one
-# p-value over many statistics.
+# the points g_tau(S)^(1/2) (phi(x_i) - mean). The argument `filter` and the
+# matrix M stand here.
 
 # --- What is asked for -------------------------------------------------------
 
@@ -188,11 +188,10 @@ print.test_filter <- function(x, ...) {
   invisible(x)
 }
 
-# The kind of the argument `filter` of a test that knows these orders, 0 being
-# the plain statistic, `also` where asked for, and `joint` beside them for TRUE:
-# a test_filter with all that it asks for; FALSE for "none", the plain statistic
-# alone, for which open_control() sets `alone`; or NULL, what the test does by
-# itself.
+# The kind of the argument `filter` of a test that knows these orders (0 is the
+# plain statistic), `also` where they are asked for, and has `joint` beside them
+# for TRUE. It returns a test_filter; FALSE for "none", for which open_control()
+# sets `alone`; or NULL, where the test has a rule.
 a_filter <- function(orders, also = NULL, joint = NULL) {
   \(value, name) {
     if (isFALSE(value) || is.null(value) || identical(value, "none")) {
@@ -227,14 +226,14 @@ a_filter <- function(orders, also = NULL, joint = NULL) {
 
 unfiltered <- new_kind("\"none\"", \(x) !is.list(x))
 
-# What goes with filters, and with many bandwidths by `factors`.
+# These rules say what goes with filters and with multiples of the bandwidth.
 filter_rules <- list(
   when("filter", null = "permutation"),
   when(\(a) !identical(a$filter$factors, 1) && !is.null(a$filter),
        estimator = an_average, reason = "where 'factors' are given")
 )
 
-# In the title of a test; further orders have no filter.
+# The filter in the title of a test; statistics of further orders have none.
 filter_label <- function(filter) {
   count <- length(filter$factors)
   named <- if (any(filter$order %in% 1:2)) filter$name else "none"
@@ -244,7 +243,7 @@ filter_label <- function(filter) {
     if (count > 1L) paste(count, "bandwidths"))
 }
 
-# The sample with a multiple of its bandwidth.
+# The sample with its bandwidth multiplied by a factor.
 times_bandwidth <- function(sample, factor) {
   if (factor == 1) {
     return(sample)
@@ -258,13 +257,13 @@ times_bandwidth <- function(sample, factor) {
                sample$blocks)
 }
 
-# A single factor makes another kernel, and nothing else.
+# Is there a single factor? It makes another kernel, and nothing else.
 is_single <- function(filter) {
   length(filter$factors) == 1L && !identical(filter$factors, 1)
 }
 
-# The filter where the kernel has taken in a single factor; NULL if nothing is
-# left of it.
+# The filter without a single factor, which the kernel has taken in; NULL if
+# nothing is left of the filter.
 without_factor <- function(filter) {
   if (!is_single(filter)) {
     return(filter)
@@ -279,7 +278,8 @@ filter_most_points <- 3000
 filter_most_columns <- 1000L
 filter_first_columns <- 64L
 
-# K^c, list(k, scale: the size of what it is a difference of).
+# The centered matrix K^c as `k`, and as `scale` the size of the terms that it
+# is a difference of.
 centered_values <- function(sample, copies = 2) {
   check_memory(sample$n, sample$n, "use fewer rows", copies = copies)
   centered <- center_gram(sample_source(sample))
@@ -288,8 +288,15 @@ centered_values <- function(sample, copies = 2) {
 
 filterable_sample <- function(sample) walkable_sample(center_linear(sample))
 
-# list(values: l > 0, decreasing, vectors: n x r, left: the trace of the
-# covariance that a factor of low rank leaves out). `least`: the smallest ratio
+# The spectrum of a centered Gram matrix:
+#   values    the eigenvalues l > 0 of the covariance, decreasing
+#   vectors   their eigenvectors, an n x r matrix
+#   left      the trace of the covariance that a factor of low rank leaves out
+new_spectrum <- function(values, vectors, left = 0) {
+  list(values = values, vectors = vectors, left = left)
+}
+
+# The spectrum of a sample, exact to 3,000 points. least: the smallest ratio
 # that is asked for.
 filter_spectrum <- function(sample, least) {
   if (!is.null(sample$spectrum)) {
@@ -303,14 +310,13 @@ filter_spectrum <- function(sample, least) {
   values <- clip_values(pairs$values, centered$scale,
                         "the centered Gram matrix")
   kept <- seq_len(sum(values > 0))
-  list(values = values[kept] / sample$n,
-       vectors = take_columns(pairs$vectors, kept), left = 0)
+  new_spectrum(values[kept] / sample$n, take_columns(pairs$vectors, kept))
 }
 
-# Of features: a pivoted factor of K, whose pivots depend on the order of rows:
-# one that sees no labels. What it leaves of the trace is to be a tenth of the
-# smallest tau, whose unit, the largest eigenvalue, a factor of few columns
-# finds.
+# The spectrum of a pivoted factor of K. Pivots depend on the order of rows, so
+# rows are sorted by values that see no labels. The trace that is left is to be
+# a tenth of the smallest tau, whose unit, the largest eigenvalue, comes from a
+# factor of few columns.
 factor_spectrum <- function(sample, least) {
   if (stores_gram(sample)) {
     check_memory(sample$n, sample$n, "use fewer rows", copies = 1)
@@ -328,13 +334,12 @@ factor_spectrum <- function(sample, least) {
   gamma <- clip_values(inner$values, trace / sample$n)
   kept <- seq_len(sum(gamma > 0))
   roots <- rep(sqrt(gamma[kept]), each = ncol(features))
-  list(values = gamma[kept] / sample$n,
-       vectors = product(take_rows(features, order(by)),
-                         take_columns(inner$vectors, kept) / roots),
-       left = pivoted$left / sample$n)
+  vectors <- product(take_rows(features, order(by)),
+                     take_columns(inner$vectors, kept) / roots)
+  new_spectrum(gamma[kept] / sample$n, vectors, pivoted$left / sample$n)
 }
 
-# At most so many columns: list(factor, left: of the trace).
+# The factor of K, of at most so many columns, and the trace that it leaves.
 pivoted_factor <- function(source, tolerance, most) {
   pivoted <- .Call(C_r_pivoted, source, tolerance, most, TRUE)
   if (is.null(pivoted)) {
@@ -345,7 +350,7 @@ pivoted_factor <- function(source, tolerance, most) {
 
 center_columns <- function(x) x - rep(colMeans(x), each = nrow(x))
 
-# l g_tau(l) at a ratio of tau to the largest eigenvalue.
+# The values l g_tau(l), tau the ratio times the largest eigenvalue.
 spectrum_gain <- function(spectrum, ratio, name) {
   l <- spectrum$values
   tau <- ratio * max(l, 0)
@@ -358,7 +363,7 @@ spectrum_gain <- function(spectrum, ratio, name) {
   )
 }
 
-# R with M = RR', n x r.
+# The n x r matrix R with M = RR'.
 filter_root <- function(spectrum, ratio, name) {
   gained_root(spectrum, spectrum_gain(spectrum, ratio, name))
 }
@@ -374,13 +379,14 @@ gained_root <- function(spectrum, gain) {
 
 # --- Without the spectrum ----------------------------------------------------
 
-# Of ratios that are smaller rounding would be seen.
+# Below this ratio the resolvent loses too many digits; use the
+# eigendecomposition.
 inverse_least <- 1e-6
 
-# list(left: see filter_spectrum(), at: M of each ratio as a function of it).
-# Where inverses will do, in half the time of an eigendecomposition: M = n (I -
-# A) for Tikhonov's filter and n (I - A^2) for its iteration, A = n tau (K^c + n
-# tau I)^{-1}. centered: as of checked_centered(), where it is known.
+# M as a function of the ratio, `at`, and the trace that is `left`, see
+# new_spectrum(). Inverses take half the time of an eigendecomposition: M = n (I
+# - A) for the filter of Tikhonov and n (I - A^2) for its iteration, with A = n
+# tau (K^c + n tau I)^{-1}. centered: see checked_centered().
 filter_matrices <- function(sample, filter,
                             centered = checked_centered(sample)) {
   n <- sample$n
@@ -409,8 +415,8 @@ filter_matrices <- function(sample, filter,
   })
 }
 
-# list(k: K^c, free of eigenvalues that are clearly negative, as clip_values()
-# asks, top: its largest one); both 0 where it is rounding.
+# K^c as `k`, without clearly negative eigenvalues (see clip_values()), and its
+# largest eigenvalue as `top`; both are 0 where K^c is rounding.
 checked_centered <- function(sample) {
   centered <- centered_values(sample, 4)
   k <- centered$k
@@ -425,13 +431,13 @@ checked_centered <- function(sample) {
   list(k = k, top = top)
 }
 
-# The largest eigenvalue of a positive semi-definite matrix: of a large one by
-# the iteration that finds few components (as of krylov_spectrum()).
+# The largest eigenvalue of a positive semi-definite matrix; a large matrix
+# takes the iteration of krylov_spectrum().
 largest_value <- function(k) {
   n <- nrow(k)
   size <- max(abs(k))
   pairs <- if (n >= 1000 && size > 0 && is.finite(size)) {
-    # Squares of its values must not underflow.
+    # Squares of the values must not underflow.
     unit <- power_below(size)
     .Call(C_r_krylov, native_source(NULL, k / unit), numeric(n), 0,
           sum((k / unit)^2), 1L)
@@ -439,18 +445,18 @@ largest_value <- function(k) {
   max(0, if (is.null(pairs)) spectrum_values(k)[1L] else unit * pairs$values)
 }
 
-# The plain statistic alone, as one of several.
+# The filter of a test of the plain statistic and of other views.
 plain_filter <- list(name = "none", order = 0L, factors = 1)
 
-# May further statistics of plain means stand beside the plain one?
+# May statistics of other views of the points stand beside the plain one?
 takes_views <- function(options) {
   !options$alone && options$null == "permutation" &&
     is_average(options$estimator) && is.null(options$bandwidths) &&
     0L %in% (options$filter %||% plain_filter)$order
 }
 
-# times (K + shift I)^{-1} + plus I, of which the lower half of K is read; NULL
-# as cholesky().
+# The matrix times (K + shift I)^{-1} + plus I, of which the lower half of K is
+# read; NULL where K + shift I is not positive definite.
 resolvent <- function(k, shift, times, plus) {
   .Call(C_r_resolvent, k, shift, times, plus)
 }

@@ -156,7 +156,7 @@ mmd_gof.default <- function(x, model = NULL, kernel = kernel_rbf(),
   new_gof(observed, draws, law, asked, label)
 }
 
-# A sample of at least two points.
+# The kind of an argument that is a sample of at least two points.
 some_points <- function(value, name) {
   if (inherits(value, "labeled_points")) value <- value$x
   if (brings_kernel(value)) {
@@ -205,12 +205,13 @@ mmd_gof.formula <- function(formula, data = NULL, model = NULL, ..., subset,
   keep_layout(mmd_gof.default(labeled_points(read$x, label), model, ...), read)
 }
 
-# Points of which it is known what they and the model are called.
+# Points that know what they and the model are called.
 labeled_points <- function(x, label) {
   structure(list(x = x, label = label), class = "labeled_points")
 }
 
-# Draws of "normal" depend on n, d and the statistic alone.
+# The draws of an earlier test. They fit where n, d and the statistic are the
+# same, on which alone the draws of "normal" depend.
 lent_draws <- function(test, law, x, statistic) {
   words <- sprintf(
     "\"%s\", n = %.0f, d = %.0f, %s", c(law$kind, test$model$kind),
@@ -226,9 +227,9 @@ lent_draws <- function(test, law, x, statistic) {
 
 # --- The statistic and its draws ---------------------------------------------
 
-# list(value, sample, fit: of an estimator that is not the average, height: what
-# the squared distance is multiplied by, scale: the size of its terms, NULL
-# where these have the size of the statistic).
+# The statistic of points against a model: its `value`, the `sample`, the `fit`
+# of an estimator that is not the average, the `height` that the squared
+# distance is multiplied by, and the `size` of its terms, see new_statistic().
 model_statistic <- function(x, law, asked) {
   sample <- law_sample(law, x, asked)
   n <- sample$n
@@ -237,7 +238,8 @@ model_statistic <- function(x, law, asked) {
   average <- is_average(asked$estimator)
   points <- sample
   if (average && kernel_has(kernel, "linear form") && !is.null(part$mixture)) {
-    # A distance of means does not see the origin, but its rounding does.
+    # The distance of means does not depend on the origin, but its rounding
+    # does.
     q <- part$mixture
     origin <- drop(crossprod(q$weights, q$means))
     part$mixture$means <- q$means - rep(origin, each = nrow(q$means))
@@ -255,33 +257,34 @@ model_statistic <- function(x, law, asked) {
   }
   norm2 <- law$norm2 %||% inner_parts(list(part), list(part), kernel)
   height <- if (law$kind == "normal") n else 1
-  value <- model_distance(norm2, inner, fit, n, asked$statistic)
+  value <- model_distance(norm2, inner, fit$norm2, fit$varrho, n,
+                          asked$statistic)
   list(value = height * value, sample = sample, fit = if (!average) fit,
        height = height,
-       scale = if (average) height * (abs(fit$varrho) + abs(norm2)))
+       size = if (average) height * (abs(fit$varrho) + abs(norm2)))
 }
 
-# |mu - mu_P|^2 from |mu_P|^2, the inner product, and list(norm2: |mu|^2,
-# varrho: mean k(x, x)) of the points; of many samples at once.
-model_distance <- function(law2, inner, fit, n, statistic) {
+# The squared distance |mu - mu_P|^2 of many samples at once, from |mu_P|^2, the
+# inner products, |mu|^2 and varrho, the mean k(x, x) of the points.
+model_distance <- function(law2, inner, norm2, varrho, n, statistic) {
   biased <- statistic == "biased"
-  value <- law2 - 2 * inner + if (biased) fit$norm2 else
-    (n * fit$norm2 - fit$varrho) / (n - 1)
+  value <- law2 - 2 * inner + if (biased) norm2 else
+    (n * norm2 - varrho) / (n - 1)
   if (biased) pmax(0, value) else value
 }
 
 most_alone <- 4000L
 
-# The statistics of `count` normal samples, as model_statistic() has them.
+# The statistics of `count` normal samples, see model_statistic().
 normal_statistics <- function(n, d, count, statistic) {
   theta <- bhep_bandwidth(n, d)
   means <- .Call(C_r_normal_means, n, d, theta, count)
   share <- \(more) (theta^2 / (theta^2 + more))^(d / 2)
-  fit <- list(norm2 = means[1L, ], varrho = 1)
-  n * model_distance(share(2), share(1) * means[2L, ], fit, n, statistic)
+  n * model_distance(share(2), share(1) * means[2L, ], means[1L, ], 1, n,
+                     statistic)
 }
 
-# The statistics of B samples of n points.
+# The statistics of B samples of n points, drawn from the model.
 simulate_null <- function(law, asked, n) {
   B <- asked$B
   check_draw_memory(B)
@@ -290,9 +293,9 @@ simulate_null <- function(law, asked, n) {
     if (law$kind == "refit") law <- refit_law(x, asked)
     model_statistic(x, law, asked)$value
   }
-  # Threads that meet for small sums, again and again, cost more than they give.
+  # Threads that meet again and again for small sums cost more than they give.
   work <- if (n < most_alone) on_one_thread else identity
-  # What was said of the observed points is not said of each sample again.
+  # Warnings about the observed points are not repeated for each sample.
   draws <- withCallingHandlers(
     work(in_chunks(B, max(1L, B %/% 100L), asked$progress, \(start, count) {
       if (law$kind == "normal" && n < most_alone) {
@@ -320,7 +323,7 @@ new_gof <- function(observed, draws, law, asked, label) {
   bandwidth <- named_bandwidth(sample$kernel)
   free <- law$kind == "normal"
   statistic <- new_statistic(if (free) "BHEP" else "MMD^2",
-                             c(observed$value, draws), observed$scale)
+                             c(observed$value, draws), observed$size)
   null <- drawn_null(statistic, list(B = length(draws), complete = FALSE))
   test <- new_test(
     "mmd_gof", asked, statistic, null,
@@ -362,7 +365,7 @@ fit_request.mmd_gof <- function(x, changes) {
   change_request(x$arguments, changes)
 }
 
-# A model of which it is not known where its parameters come from.
+# print() warns of a model whose parameters may come from the points.
 fit_lines.mmd_gof <- function(x, digits) {
   lines <- fit_lines.htest(x, digits)
   append(lines, if (x$model$kind == "draws") strwrap(paste(
@@ -372,28 +375,30 @@ fit_lines.mmd_gof <- function(x, digits) {
 }
 
 # --- Models ------------------------------------------------------------------
-# What a sample is tested against is list(kind, ...):
-#   mixture  mixture (weights, means and covariances, in the units of the user),
-#            columns: the names of the means; roots of the covariances
-#   draws    draw, a function that simulates; sample: what it gave at first,
-#            with the kernel and the units of the test; norm2 of its embedding
-#   refit    the same of a family, with the parameters for these points
-#   normal   d; a normal law whose mean and covariance are free
+# The model that a sample is tested against, "the law", of one of four kinds:
+#   mixture   mixture: the weights, means and covariances in the units of the
+#             user; columns: the names of the means; roots: of the covariances
+#   draws     draw: a function that simulates; sample: its first draws, with the
+#             kernel and the units of the test; norm2: of their embedding
+#   refit     the same for a family, with the parameters for these points
+#   normal    d; a normal law whose mean and covariance are free
 
-# The model that was given for the points x.
+new_law <- function(kind, ...) list(kind = kind, ...)
+
+# The law that `model` asks for, for the points x.
 read_law <- function(model, x, asked, draws = most_model_draws) {
   if (is.null(model)) {
     stop_input("'model' must be given, or 'fit' and 'simulate'")
   }
   if (identical(model, "normal")) {
-    return(list(kind = "normal", d = ncol(x)))
+    return(new_law("normal", d = ncol(x)))
   }
   if (is.function(model)) {
     kernel <- asked$kernel %||% kernel_rbf()
     sample <- fit_sample(draw_from(model, draws, x), kernel,
                          asked$scale, "model")
-    return(list(kind = "draws", draw = model, sample = sample,
-                norm2 = mean(sample_rows(sample)) / sample$n))
+    return(new_law("draws", draw = model, sample = sample,
+                   norm2 = mean(sample_rows(sample)) / sample$n))
   }
   if (inherits(model, "kme_density")) {
     warn_same_points(model, x)
@@ -406,8 +411,12 @@ read_law <- function(model, x, asked, draws = most_model_draws) {
       "simulates, not ", describe(model)
     )
   }
+  mixture_law(model, x, asked$kernel)
+}
+
+# The law of a Gaussian mixture, for a kernel whose embedding of it is known.
+mixture_law <- function(model, x, kernel) {
   mixture <- check_mixture(model, ncol(x), "model")
-  kernel <- asked$kernel
   if (!is.null(kernel) && !kernel_has(kernel, "closed form")) {
     stop_input(
       "'kernel' must be an RBF kernel or a polynomial kernel up to degree 3, ",
@@ -416,16 +425,16 @@ read_law <- function(model, x, asked, draws = most_model_draws) {
       "n draws of the model"
     )
   }
-  # R with R'R = S, which may be singular.
+  # S may be singular, so that its root comes from the eigenvalues.
   roots <- lapply(components_of(mixture), \(component) {
     e <- eigen(component$cov, symmetric = TRUE)
     sqrt(pmax(e$values, 0)) * t(e$vectors)
   })
-  list(kind = "mixture", mixture = mixture, columns = colnames(model$means),
-       roots = roots)
+  new_law("mixture", mixture = mixture, columns = colnames(model$means),
+          roots = roots)
 }
 
-# A family with its parameters fitted to the points x.
+# The law of a family with its parameters fitted to the points x.
 refit_law <- function(x, asked) {
   fit <- tryCatch(asked$fit(if (ncol(x) == 1L) drop(x) else x), error = \(e) {
     stop_input("'fit' must be a function of the points; it stopped: ",
@@ -438,9 +447,9 @@ refit_law <- function(x, asked) {
   law
 }
 
-# Parameters that were estimated from these points, or some of them, make p too
-# large. Of other points as many are equal to fitted ones as these are to each
-# other.
+# Warns of parameters that were estimated from these points, or some of them: p
+# is too large. Independent points are equal to fitted ones as often as they are
+# to each other.
 warn_same_points <- function(fit, x) {
   keys <- lapply(list(known_rows(fit$sample), x), \(z) {
     do.call(paste, as.data.frame(unname(z)))
@@ -460,7 +469,7 @@ warn_same_points <- function(fit, x) {
 
 most_model_draws <- 10000L
 
-# n draws of the function `model`, with the columns of x.
+# A matrix of n draws of the function `model`, with the columns of x.
 draw_from <- function(model, n, x) {
   name <- attr(model, "name") %||% "model"
   call <- paste0(name, "(", n, ")")
@@ -479,7 +488,7 @@ draw_from <- function(model, n, x) {
          dimnames = list(NULL, colnames(x)))
 }
 
-# x with its columns in the order of the model.
+# The points x with their columns in the order of the model.
 law_columns <- function(law, x) {
   if (is.null(law$columns) || ncol(x) == 1L) {
     return(x)
@@ -489,7 +498,7 @@ law_columns <- function(law, x) {
   check_newdata(x, means, "x", "the model")
 }
 
-# n points of the law, in the units of the user.
+# A matrix of n draws of the law, in the units of the user.
 law_draw <- function(law, n) {
   if (!is.null(law$draw)) {
     return(draw_from(law$draw, n, sample_raw(law$sample)))
@@ -500,7 +509,7 @@ law_draw <- function(law, n) {
   draw_mixture(law$mixture, n, law$roots)
 }
 
-# The points x with a kernel, in its units.
+# The points x as a sample with the kernel, and the units, that the law has.
 law_sample <- function(law, x, asked) {
   if (law$kind == "normal") {
     return(standardized_sample(x))
@@ -514,8 +523,7 @@ law_sample <- function(law, x, asked) {
                 raw = if (kernel_has(kernel, "scaling")) x)
 }
 
-# The embedding of the law for a kernel and in its units, a part as of
-# embedding_parts().
+# The embedding of the law for a kernel and in its units, see embedding_parts().
 law_part <- function(law, kernel) {
   if (!is.null(law$draw)) {
     return(new_mean_part(law$sample, plain_weights(law$sample)))
@@ -531,8 +539,8 @@ law_part <- function(law, kernel) {
 
 bhep_bandwidth <- \(n, d) sqrt(2) / ((2 * d + 1) * n / 4)^(1 / (d + 4))
 
-# The points with mean 0 and covariance I (divisor n), in the units that make
-# them so, with the kernel of Henze and Zirkler.
+# The points as a sample of mean 0 and covariance I (divisor n), with the kernel
+# of Henze and Zirkler and the units that make them so.
 standardized_sample <- function(x) {
   n <- nrow(x)
   d <- ncol(x)
@@ -549,7 +557,7 @@ standardized_sample <- function(x) {
                d)
   }
   kernel$rule <- "that of Henze and Zirkler"
-  # Of variances with divisor n - 1.
+  # fit_sample() divides variances by n - 1.
   root <- sqrt(n / (n - 1))
   kernel$scaling$factor <- root * kernel$scaling$factor
   kernel$scaling$back <- kernel$scaling$back / root

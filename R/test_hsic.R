@@ -215,7 +215,7 @@ hsic_arguments <- test_table(
   )
 )
 
-# Of each variable by itself, which shrinks no operator.
+# An estimator that each variable takes by itself, and that shrinks no operator.
 by_variable <- new_kind("\"kme\", \"mkme\", \"mmkme\" or \"smooth\"",
                         \(x) !on_operator(x))
 
@@ -232,9 +232,9 @@ hsic_rules <- c(
   filter_rules
 )
 
-# What the methods hand on: list(data: list(x, y) or list(x: a list of
-# variables), label: what they are called, with the names x and y where these
-# may be given anew; none for a formula).
+# The variables as the methods hand them on: `data` has x and y, or as x a list
+# of variables; `label` is what they are called, with the names x and y where
+# update() may change these, without names for a formula.
 test_variables <- function(data, label) {
   structure(list(data = data, label = label), class = "test_variables")
 }
@@ -245,7 +245,8 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                               blocks = NULL, clusters = NULL) {
   known <- names(formals(hsic_test.default))
   unused <- setdiff(...names(), c(known, ""))
-  # Before they are evaluated: blocks, misspelled, may be a column of `data`.
+  # The names are checked before their values: a misspelled `blocks` may be a
+  # column of `data`.
   if (length(unused)) stop_unused(unused, known, test_hints)
   read <- read_sides("variables", c("blocks", "clusters"), least = 2L)
   variables <- read[names(read$names)]
@@ -314,9 +315,9 @@ test_dependence.test_variables <- function(data, asked) {
 
 joint_most_points <- 1000
 
-# The request with `fused`: is the fused statistic one of several? Two variables
-# of points that have one, by bandwidths of rule, are tested by all statistics
-# unless something else is asked for.
+# The options with `fused`, TRUE where the fused statistic is one of several.
+# Where nothing else is asked for, two variables of which one has points with a
+# bandwidth by rule are tested by all statistics.
 settle_joint <- function(options, variables, asked) {
   n <- variables[[1L]]$sample$n
   points <- vapply(variables, takes_bandwidths, NA)
@@ -347,8 +348,8 @@ settle_joint <- function(options, variables, asked) {
 
 # --- The object ------------------------------------------------------------
 
-# dependence: see new_dependence(); data: as of test_variables(), of which the
-# label is kept.
+# The test of a dependence, see new_dependence(). data: see test_variables();
+# its label is kept.
 new_hsic_test <- function(variables, options, scheme, dependence, arguments,
                           data) {
   several <- length(variables) > 2L
@@ -387,7 +388,7 @@ new_hsic_test <- function(variables, options, scheme, dependence, arguments,
   )
 }
 
-# Those that are one number, named.
+# The bandwidths that are one number, named.
 single_bandwidths <- function(kernels) {
   each <- lapply(kernels, \(kernel) unique(kernel$bandwidth))
   single <- unlist(each[lengths(each) == 1L])
@@ -409,8 +410,8 @@ fit_request.hsic_test <- function(x, changes) {
   change_variables(x$origin, x, changes, data, label)
 }
 
-# The request of the test with changes, of which some are data; origin: as of
-# test_variables(), without the data.
+# The request of update(), with changes of which some are `data`; origin: what
+# test_variables() returned, without its data.
 change_variables <- function(origin, test, changes, data, label) {
   UseMethod("change_variables")
 }
@@ -422,10 +423,10 @@ change_variables.test_variables <- function(origin, test, changes, data,
     takes_kernel(variable) && !is.null(variable_kernel(variable))
   }, NA)
   arguments <- change_kernels(test$arguments, variables, several, takes)
-  # A formula has sides, a list has none.
+  # A formula has two sides, and a list has none.
   if (is.null(names(label))) changes <- side_kernels(changes, variables)
   changes <- change_kernels(changes, variables, several)
-  # A gram stays one unless another kernel is to come.
+  # A gram stays a gram unless another kernel is given.
   names <- if (several) rep("kernel_x", length(variables)) else
     c("kernel_x", "kernel_y")
   inputs <- Map(variable_input, variables, names %in% names(changes))

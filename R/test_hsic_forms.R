@@ -581,7 +581,7 @@ exchange_units <- function(variables, options) {
   if (any(constant)) {
     units$moved <- max(which(constant))
   } else if (length(unique(points)) > 1L) {
-    units$of[1L] <- "of clusters of the same size"
+    units$words[1L] <- "of clusters of the same size"
     units$blocks <- number_codes(paste(points, units$blocks))
   }
   sizes <- lengths(in_blocks(length(points), units$blocks))

@@ -1,5 +1,5 @@
-# The test of independence from a sketch of two variables: HSIC of the projected
-# features, and its law under independence.
+# The test of independence from a sketch of two variables, by HSIC of the
+# projected features and its limit under independence.
 
 #' @section Sketches:
 #' Of a [kme_sketch()] of two variables the statistic is \eqn{\|C_{xy}\|_F^2}{
@@ -20,7 +20,7 @@ hsic_test.kme_sketch <- function(x, ...) {
   hsic_test.default(test_cross(x, c(x = label_of(substitute(x)))), ...)
 }
 
-# What test_variables() is for a sketch.
+# The two variables of a sketch, as the door takes them, see test_variables().
 test_cross <- function(sketch, label) {
   if (!inherits(sketch, "kme_sketch") || length(sketch$landmarks) != 2L) {
     stop_input("'x' must be a sketch of two variables, as kme_sketch(y ~ a + ",
@@ -30,7 +30,7 @@ test_cross <- function(sketch, label) {
             class = c("test_cross", "test_variables"))
 }
 
-# It keeps no rows that could be permuted, and no norms of single rows.
+# A sketch keeps neither rows that could be permuted nor norms of single rows.
 cross_rules <- list(when(
   \(a) TRUE, kernel = NULL, kernel_x = NULL, kernel_y = NULL, scale = NULL,
   bandwidths = NULL, filter = unfiltered, statistic = "biased",
@@ -54,7 +54,7 @@ test_dependence.test_cross <- function(data, asked) {
   test
 }
 
-# The two variables with their samples, named.
+# The two variables of a sketch with their samples, named.
 cross_variables <- function(sketch) {
   variables <- lapply(1:2, \(v) {
     variable <- sketch$landmarks[[v]]$variable
@@ -69,9 +69,9 @@ cross_variables <- function(sketch) {
 
 small_product <- 1e-2
 
-# Draws of n HSIC under independence, sum_l gamma_l Z_l^2 with the products of
-# the eigenvalues of both; the small ones together are a Z^2 + b of their mean
-# and variance.
+# B draws of n HSIC under independence, sum_l gamma_l Z_l^2 with the products of
+# the eigenvalues of both variables. The sum over small products is replaced by
+# a Z^2 + b with the same mean and variance.
 cross_draws <- function(samples, B) {
   each <- lapply(samples, \(part) {
     covariance_values(centered_covariance(part), covariance_rounding(part))
@@ -94,7 +94,7 @@ cross_dependence <- function(sketch, variables, scheme) {
   draws <- cross_draws(samples, scheme$B) / samples[[1L]]$size
   means <- lapply(samples, \(part) part$moments$mean)
   centered <- sketch_cross(sketch) - tcross(means[[1L]], means[[2L]])
-  # Of a variable that does not vary there is only rounding.
+  # A variable that does not vary leaves only rounding.
   observed <- if (any(draws > 0)) sum(centered^2) else 0
   norms <- vapply(samples, \(part) norm(centered_covariance(part), "F"), 1)
   size <- prod(vapply(samples, \(part) part$moments$trace, 1))

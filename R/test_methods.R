@@ -1,7 +1,7 @@
-# What a test can do, whatever it is of: the verbs of base_fit.R.
+# The verbs of base_fit.R for all tests.
 
-# As print.htest(), each number with digits of its own; what is a parameter is
-# not printed as an estimate.
+# The lines of print(), as print.htest() has them, but each number has digits of
+# its own, and a parameter is not printed as an estimate.
 fit_lines.htest <- function(x, digits) {
   each <- \(v) {
     paste(names(v), "=", vapply(v, format, "", digits = min(digits + 1L, 22L)))
@@ -31,7 +31,7 @@ fit_lines.htest <- function(x, digits) {
   )
 }
 
-# Which of several statistics was the largest, as a line of print().
+# A line that says which of several statistics was the largest.
 maximum_line <- function(test) {
   words <- test$statistics$statistic
   if (length(words) > 1L) {
@@ -43,7 +43,8 @@ maximum_line <- function(test) {
   }
 }
 
-# Points that change places should be no more alike than others.
+# A line that warns of points that are less alike than those of different
+# samples.
 low_line <- function(test) {
   draws <- test$replicates
   if (inherits(test, c("mmd_test", "hsic_test")) && length(draws) > 98L &&
@@ -53,11 +54,11 @@ low_line <- function(test) {
   }
 }
 
-# What the summary of a test says of its sample: lines, or NULL.
+# The lines of the summary about the sample, or NULL.
 sample_lines <- function(sample) UseMethod("sample_lines")
 sample_lines.default <- \(sample) NULL
 
-# Variances, a covariance, or a list of them by variable.
+# A line on noise: variances, a covariance, or a list of them by variable.
 noise_line <- function(noise) {
   one <- if (is.list(noise)) noise[[1L]] else noise
   if (!is.null(dim(one))) {
@@ -104,7 +105,7 @@ fit_summary.htest <- function(x) {
 
 took_all <- \(test) grepl(", all permutations", test$method, fixed = TRUE)
 
-# The standard error of a p-value that is a share of random draws, in words.
+# A line with the standard error of a p-value that is a share of random draws.
 monte_carlo_line <- function(test) {
   if (!is.null(error <- monte_carlo_error(test))) {
     paste("Monte-Carlo error of the p-value:", format(error, digits = 2))
@@ -119,8 +120,8 @@ monte_carlo_error <- function(test) {
   }
 }
 
-# What print() says beside a p-value: no statistic could make it smaller, or
-# other draws could put it on the other side of the usual level.
+# The words beside a p-value: that it is the least possible, or that other draws
+# could put it on the other side of the usual level.
 p_remark <- function(test) {
   draws <- test$replicates
   error <- monte_carlo_error(test)
@@ -150,8 +151,8 @@ fit_facts.htest <- function(x) {
   )
 }
 
-# As broom's tidy.htest(), which takes estimates of several kinds for those of
-# several groups. Bandwidths are parameters.
+# A row as broom's tidy.htest() has it, but that takes estimates of several
+# kinds for those of several groups. Bandwidths are parameters.
 fit_rows.htest <- function(x, ...) {
   check_dots(...)
   estimate <- x$estimate
@@ -166,8 +167,8 @@ fit_rows.htest <- function(x, ...) {
   ))
 }
 
-# Named numbers as columns. Bandwidths of variables are numbered, so that the
-# tables of two tests can be bound.
+# Columns from named numbers. The bandwidths of variables are numbered, so that
+# the tables of two tests can be bound.
 number_columns <- function(x) {
   names <- sub(" of .*", "", names(x))
   stats::setNames(as.list(x), make.names(names, unique = TRUE))
@@ -179,7 +180,8 @@ fit_frame.htest <- function(x) {
 
 # --- Plot --------------------------------------------------------------------
 
-# Of one statistic or several; more: other types that the test has.
+# The type of a picture; more: types that the test has beside the null
+# distribution.
 check_null_type <- function(type, test, more = NULL) {
   check_type(type, c(if (NROW(test$statistics) > 1L) "statistics", "null",
                      more))
@@ -190,8 +192,8 @@ p_note <- function(test, what) {
                      format(test$p.value, digits = 3)), color = accent)
 }
 
-# The z of each statistic over those of most draws; dashed, what the largest of
-# all is to reach for p = 0.05.
+# A picture of the z of each statistic over those of 90% of the draws; a dashed
+# line shows what the largest z is to reach for p = 0.05.
 picture_statistics <- function(test) {
   table <- test$statistics
   top <- table$maximum
@@ -214,7 +216,7 @@ picture_statistics <- function(test) {
   )
 }
 
-# Histogram of the draws of the null distribution, or the density of its gamma
+# A histogram of the draws of the null distribution, or the density of its gamma
 # law, with the observed statistic.
 picture_null <- function(object, type = "null") {
   if (type == "statistics") {
@@ -248,8 +250,8 @@ picture_null <- function(object, type = "null") {
   )
 }
 
-# Lines of words that are not broken themselves: what strwrap() cannot keep
-# together in every locale.
+# Lines filled with words that are not broken themselves; strwrap() cannot keep
+# them together in every locale.
 fill_lines <- function(words) {
   lines <- words[1L]
   for (word in words[-1L]) {

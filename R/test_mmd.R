@@ -306,7 +306,7 @@ test_pooled.pooled_samples <- function(pooled, asked) {
   scheme$bins <- count_bins(options, samples$sizes)
   samples$views <- sample_views(samples, view_names(samples, options))
   if (!is.null(scheme$bins)) {
-    scheme$of <- bin_words(min(samples$sizes) %/% scheme$bins)
+    scheme$words <- bin_words(min(samples$sizes) %/% scheme$bins)
   }
   new_mmd_test(samples, options, scheme,
                compare_samples(samples, options, scheme), stored(asked))

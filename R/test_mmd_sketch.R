@@ -101,7 +101,7 @@ test_bins <- function(pooled, parts, options, arguments) {
     bins$sample$spectrum <- row_spectrum(parts, bins$sample$x)
   }
   scheme <- check_permutations(options, list(sizes = bins$sizes))
-  scheme$of <- bin_words(bins$size)
+  scheme$words <- bin_words(bins$size)
   comparison <- compare_samples(bins, options, scheme)
   if (length(parts) > 2L) {
     comparison$statistic <- count_rows(comparison$statistic, bins$size)
@@ -178,7 +178,7 @@ compare_pooled.pooled_sketches <- function(pooled, asked) {
     test <- without_warning(c("few", "projection"), test_pooled(pooled, asked))
     c(test$statistic[[1L]], test$p.value, test$estimate[["MMD"]]^2)
   }, numeric(3))
-  if (binned) pairs$units[[1L]]$of <- bin_words(sketch$bin)
+  if (binned) pairs$units[[1L]]$words <- bin_words(sketch$bin)
   new_pairwise(
     list(groups = factor(character(), labels), sizes = sizes,
          origin = unclass(pooled),

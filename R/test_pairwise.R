@@ -437,7 +437,7 @@ new_pairwise <- function(settled, pairs, results, asked, arguments) {
     p.adjusted = stats::p.adjust(results[2L, ], asked$adjust)
   )
   scheme <- list(all = !is.null(asked$permutations),
-                 of = pairs$units[[1L]]$of)
+                 words = pairs$units[[1L]]$words)
   new_fit("mmd_pairwise", list(
     table = table,
     method = test_title(if (is.null(asked$reference)) "pairwise two-sample" else

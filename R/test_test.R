@@ -8,9 +8,8 @@
 # Offers from test_mmd_sums.R: null_spectrum.
 # Offers from test_mmd_sketch.R: centered_covariance.
 #
-# What the tests share: the object, what is asked for, how labels are permuted,
-# p-values and null laws, estimators under relabeling, words, plots, update().
-#
+# All tests share what stands here: the object, the request, and how labels are
+# permuted.
 
 # --- What experts set --------------------------------------------------------
 
@@ -69,7 +68,7 @@ control_arguments <- door_table(
   bins = maybe(count(2L))
 )
 
-# "test_control: null = \"gamma\"", of what is set.
+# print() shows what is set: "test_control: null = \"gamma\"".
 #' @export
 print.test_control <- function(x, ...) {
   words <- vapply(Filter(length, x), \(value) {
@@ -95,7 +94,7 @@ unscaled <- new_kind("FALSE", \(x) !asks_scale(x))
 
 an_average <- new_kind("\"kme\"", \(x) is_average(x))
 
-# What goes with what in all tests.
+# These rules say which settings go together, in all tests.
 test_rules <- c(
   lapply(c("spectrum", "gamma"), \(null) when(
     c(null = null), estimator = an_average, permutations = NULL, bins = NULL,
@@ -109,17 +108,19 @@ test_rules <- c(
   )
 )
 
-# The request of a test with what its control sets beside the arguments. nulls:
-# those of this test, the first by default; statistic: by default.
+# The options of a test: its request with what its control sets. nulls: the null
+# distributions that this test knows, the first by default; statistic: the
+# default.
 open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
   control <- unclass(asked$control)
   set <- names(control)[!vapply(control, is.null, NA)]
-  # Is it the plain statistic and no other?
+  # `alone` is TRUE for filter = "none": the plain statistic and no other.
   values <- c(asked, control, alone = isFALSE(asked$filter))
   if (values$alone) values["filter"] <- list(NULL)
   if ("null" %in% set) take(control$null, choice(nulls), "null") else
     values$null <- nulls[1L]
-  # Where B is given it is the limit.
+  # All labelings are taken where they are no more than this, or than a B that
+  # was given.
   values$enumerated <- if (is.null(values$B)) usual_labelings
   values$B <- values$B %||% if (is.list(values$filter)) 399L else 999L
   values <- apply_rules(values, c(rules, test_rules),
@@ -128,7 +129,7 @@ open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
   structure(values, given = attr(asked, "given"), door = attr(asked, "door"))
 }
 
-# What is said of arguments that a test does not have.
+# Hints for arguments that a test does not have.
 test_hints <- c(
   null = "is set by control = test_control(null = )",
   statistic = "is set by control = test_control(statistic = )",
@@ -144,7 +145,7 @@ test_hints <- c(
   paired = "is given by 'blocks', as in blocks = c(id_x, id_y)"
 )
 
-# The table of a test: what it has of its own, and what all have.
+# The table of arguments of a test: its own, and those of all tests.
 test_table <- function(door, ..., rules, aside = "progress") {
   door_table(
     door, ..., estimator = a_tested, B = maybe(count()), blocks = anything,
@@ -183,12 +184,13 @@ test_fields <- c(
 
 # --- What is asked for -------------------------------------------------------
 
-# Has its statistic a formula in sums of kernel values, for all labelings?
+# Is the statistic of an estimator a formula of sums of kernel values, for all
+# labelings at once?
 has_sums <- function(estimator) {
   is_unshrunk(estimator) || !is.null(est_share(estimator))
 }
 
-# The bandwidth among the parameters of a test, if it is one number.
+# The bandwidth as a parameter of a test, if it is one number.
 named_bandwidth <- function(kernel) {
   if (length(kernel$bandwidth) == 1L) c(bandwidth = kernel$bandwidth[[1L]])
 }
@@ -200,22 +202,35 @@ settled_sample <- function(sample, settled) {
 
 # --- Permutations ------------------------------------------------------------
 
-# What changes places: list(blocks, clusters: codes 1, 2, ... of the points or
-# NULL; given: the blocks of points, whatever changes places; of: words), as
-# they were given; `order`: the rows of the data that the points come from.
-read_units <- function(blocks, clusters, order) {
-  units <- list(blocks = blocks, clusters = clusters)
-  for (name in names(Filter(Negate(is.null), units))) {
-    codes <- check_each(units[[name]], length(order), name)[order]
-    units[[name]] <- number_codes(codes)
-  }
-  units$given <- units$blocks
-  units$of <- c(if (!is.null(clusters)) "of clusters",
-                if (!is.null(blocks)) "within blocks")
-  units
+# What changes places, "the units", points or whole clusters:
+#   sizes     the number of units in each group
+#   blocks    the block of each unit, within which units change places, or NULL
+#   clusters  the cluster of each point, or NULL where points are the units
+#   given     the block of each point, or NULL
+#   words     for print(), as "within blocks"
+#   moved     see exchange_units()
+new_units <- function(sizes, blocks = NULL, clusters = NULL, given = blocks,
+                      words = NULL) {
+  list(sizes = sizes, blocks = blocks, clusters = clusters, given = given,
+       words = words)
 }
 
-# Blocks of one point, as of a number taken for groups, hold nothing.
+# The units of points from the arguments `blocks` and `clusters`, whose values
+# become codes 1, 2, ...; order: the rows of the data that the points come from.
+read_units <- function(blocks, clusters, order, sizes = NULL) {
+  codes <- list(blocks = blocks, clusters = clusters)
+  for (name in names(Filter(length, codes))) {
+    codes[[name]] <- number_codes(
+      check_each(codes[[name]], length(order), name)[order]
+    )
+  }
+  new_units(sizes, codes$blocks, codes$clusters, words = c(
+    if (!is.null(clusters)) "of clusters", if (!is.null(blocks)) "within blocks"
+  ))
+}
+
+# Warns of many blocks of one point, as a number makes that was taken for
+# groups: nothing in them changes places.
 warn_alone <- function(blocks) {
   alone <- sum(tabulate(as.integer(blocks)) == 1L)
   if (alone > length(blocks) / 4) {
@@ -224,14 +239,14 @@ warn_alone <- function(blocks) {
   }
 }
 
-# The value that all points of a cluster share, one for each cluster; NULL if
-# they share none.
+# The value of each cluster, if all its points share it; NULL if the points of
+# some cluster do not.
 by_cluster <- function(values, clusters) {
   each <- values[!duplicated(clusters)]
   if (all(each[clusters] == values)) each
 }
 
-# The blocks of the clusters.
+# The block of each cluster.
 cluster_blocks <- function(units) {
   if (is.null(units$blocks)) {
     return(NULL)
@@ -243,42 +258,46 @@ cluster_blocks <- function(units) {
   blocks
 }
 
-# How labels are permuted: the units with list(B, matrix, all, complete: is the
-# observed labeling among the draws?, ways: the number of labelings).
-# `options$permutations` is NULL (B random ones, or all if these are no more
-# than B or `enumerated`),
-# "all", or what given_permutations() reads; `units`: what changes places,
-# list(sizes: how many are in each group, and are the same to a test; blocks:
-# their codes; clusters: if they are clusters, that of each point; of: words);
-# `order`: the rows of the data that the points come from, in which permutations
-# are given.
+# How labels are permuted, "the scheme": the fields of the units, and
+#   B         the number of draws
+#   matrix    a permutation in each column; NULL where they are drawn later
+#   all       does it have all labelings?
+#   complete  is the observed labeling one of its columns?
+#   ways      the number of labelings, where that is known
+#   bins      how many bins the smallest sample has, or NULL, see count_bins()
+new_scheme <- function(units, B, all = FALSE) {
+  c(units, list(B = B, all = all, complete = FALSE))
+}
+
+# The scheme that the options ask for: `permutations` is NULL, "all", or what
+# given_permutations() reads, in rows of the data, of which the points have the
+# numbers `order`.
 check_permutations <- function(options, units,
                                order = seq_len(sum(units$sizes))) {
   permutations <- options$permutations
   B <- options$B
   check_draw_memory(B)
   sizes <- units$sizes
-  # Of more than two variables all but one move.
+  # Labelings of two variables are counted; of more, all but one move.
   ways <- if (options$null == "permutation" && !isTRUE(options$several)) {
     count_labelings(rep(seq_along(sizes), sizes), units$blocks)
   }
   if (takes_all(options, ways)) permutations <- "all"
-  scheme <- c(units, list(B = B, all = identical(permutations, "all"),
-                          complete = FALSE))
+  scheme <- new_scheme(units, B, identical(permutations, "all"))
   if (scheme$all) {
     scheme$matrix <- all_labelings(sizes, units$blocks)
     scheme$complete <- TRUE
   } else if (!is.null(permutations)) {
-    of <- names(Filter(length, units[c("clusters", "blocks")]))
-    if (length(of)) {
-      stop_input("'", of[1L], "' must be NULL when 'permutations' is a matrix ",
+    fixed <- names(Filter(length, units[c("clusters", "blocks")]))
+    if (length(fixed)) {
+      stop_input("'", fixed[1L], "' must be NULL when 'permutations' is a matrix ",
                  "or a design")
     }
     scheme[c("matrix", "complete")] <-
       given_permutations(permutations, sizes, B, order)
   }
   if (!is.null(scheme$matrix)) scheme$B <- ncol(scheme$matrix)
-  # All that a design has.
+  # A design may have fewer permutations than were asked for.
   if (inherits(permutations, "how") && scheme$B < B) {
     ways <- min(ways, scheme$B + 1 - scheme$complete)
   }
@@ -286,7 +305,7 @@ check_permutations <- function(options, units,
   scheme
 }
 
-# Are there so few ways to give labels that all are taken?
+# Are there so few labelings that all are taken?
 takes_all <- function(options, ways) {
   most <- min(max(options$B, options$enumerated), most_labelings)
   identical(options$permutations, "all") ||
@@ -294,16 +313,16 @@ takes_all <- function(options, ways) {
       isTRUE(ways < most + 0.5) && !sees_order(options$estimator)
 }
 
-# Of so many draws there must be room for the statistics.
+# An error where B draws of a statistic have no room.
 check_draw_memory <- function(B) {
   check_memory(B + 1, 1, "take fewer draws", copies = 16,
                what = "a table of the statistics of all draws,")
 }
 
-# Permutations that were given, list(matrix: one in each column, of which the
-# first entries are the first group; complete: is the observed labeling one of
-# them?). A column p says that the data's points p[1], p[2], ... come first; a
-# row p, as package permute has them, that point p[i] takes the place of point
+# The permutations that were given, a matrix with one in each column, whose
+# first entries are the first group, and whether the observed labeling is one of
+# them. A column p says that the points p[1], p[2], ... of the data come first;
+# a row p, as package permute has them, that point p[i] takes the place of point
 # i.
 given_permutations <- function(permutations, sizes, B, order) {
   n <- sum(sizes)
@@ -322,7 +341,7 @@ given_permutations <- function(permutations, sizes, B, order) {
   }
   if (rows) columns <- take_rows(columns, order)
   columns <- matrix(match(columns, order), n)
-  # The units that each permutation moves to another group.
+  # The number of units that each permutation moves to another group.
   group <- rep(seq_along(sizes), sizes)
   moved <- colSums(matrix(group[columns], n) != group)
   if (length(moved) > 1L && all(moved == 0)) {
@@ -333,7 +352,7 @@ given_permutations <- function(permutations, sizes, B, order) {
   list(columns, any(moved == 0))
 }
 
-# B permutations of a design, or all that there are; one a row.
+# B permutations of a design, one in each row, or all if there are fewer.
 shuffled <- function(design, n, B) {
   need_package("permute",
                "'permutations' must be a matrix where the package permute is ",
@@ -350,8 +369,8 @@ shuffled <- function(design, n, B) {
 most_labelings <- 1e5
 usual_labelings <- 2000L
 
-# The ways to give units other groups, as many to each (within blocks: as many
-# of each block).
+# The number of labelings: ways to give units other groups, which keep their
+# sizes in each block.
 count_labelings <- function(groups, blocks = NULL) {
   ways <- \(units) {
     lfactorial(length(units)) - sum(lfactorial(tabulate(groups[units])))
@@ -363,7 +382,7 @@ in_blocks <- function(n, blocks) {
   if (is.null(blocks)) list(seq_len(n)) else split(seq_len(n), blocks)
 }
 
-# A permutation for each of these ways, the observed one first.
+# A matrix with a permutation for each labeling, the observed one first.
 all_labelings <- function(sizes, blocks = NULL) {
   groups <- rep(seq_along(sizes), sizes)
   count <- count_labelings(groups, blocks)
@@ -385,7 +404,8 @@ all_labelings <- function(sizes, blocks = NULL) {
   apply(labels, 2L, order)
 }
 
-# All different orders of the labels, one a column, as they stand first.
+# A matrix of all different orders of the labels, one in each column, the order
+# in which they stand first.
 arrangements <- function(labels) {
   if (length(unique(labels)) == 1L) {
     return(matrix(labels))
@@ -400,13 +420,14 @@ arrangements <- function(labels) {
   }))
 }
 
-# Permutations of groups of these sizes (within blocks), one a column. Of two
-# groups only who is in the smaller is drawn: the others keep no order.
+# A matrix of B permutations of groups of these sizes (within blocks), one in
+# each column. For two groups only the members of the smaller are drawn; the
+# others keep no order.
 draw_permutations <- function(sizes, B, blocks = NULL) {
   .Call(C_r_permutations, as.integer(sizes), as.integer(B), blocks)
 }
 
-# draw(start, count) for chunks of B draws, as a list.
+# A list of the results of draw(start, count) for chunks of B draws.
 in_chunks <- function(B, size, progress, draw) {
   starts <- seq(0L, by = size, length.out = max(1, ceiling(B / size)))
   bar <- progress_bar(progress && B > 0L)
@@ -419,8 +440,9 @@ in_chunks <- function(B, size, progress, draw) {
   })
 }
 
-# statistic(permutations: one a column) over the draws of the scheme; `moved`
-# permutations for each of them.
+# The values of statistic(permutations), a function of a matrix with a
+# permutation in each column, over the draws of the scheme; each draw takes
+# `moved` permutations.
 permuted_draws <- function(statistic, scheme, size, progress, moved = 1L) {
   unlist(in_chunks(scheme$B, size, progress, \(start, count) {
     statistic(if (is.null(scheme$matrix)) {
@@ -436,11 +458,13 @@ permuted_draws <- function(statistic, scheme, size, progress, moved = 1L) {
 most_flops <- 1e11
 fits_at_once <- 8L
 
-# statistic(order) as the labels stand, then for each permutation, where it
-# takes a fit of the estimator each time; `flops` of one that solves systems.
+# The values of statistic(order) for the observed labeling and each permutation,
+# where the estimator is fitted each time; flops: what one fit takes that solves
+# systems.
 refitted_draws <- function(statistic, scheme, estimator, flops, progress) {
   n <- sum(scheme$sizes)
-  # Then all places are drawn, not only who is in a sample.
+  # An estimator that sees the order of points needs all places drawn, not only
+  # the members of the smaller group.
   if (sees_order(estimator)) scheme$sizes <- rep(1L, n)
   if (scheme$B * flops > most_flops) {
     warn_kernmean(
@@ -460,7 +484,7 @@ refitted_draws <- function(statistic, scheme, estimator, flops, progress) {
 test_title <- function(what, words, options, scheme) {
   null <- if (options$null == "permutation") {
     c(if (scheme$all) "all" else if (!is.null(scheme$matrix)) "given",
-      "permutations", scheme$of)
+      "permutations", scheme$words)
   } else {
     c(options$null, "null")
   }
@@ -470,8 +494,8 @@ test_title <- function(what, words, options, scheme) {
 
 # --- Update ------------------------------------------------------------------
 
-# The names of the data that update() changes, of those that `label` has names
-# for: tests by formula or of a gram of groups have none.
+# The names of the data among the changes of update(). Only data that `label`
+# has a name for may change: tests by formula or of a gram have none.
 changed_data <- function(changes, label) {
   data <- intersect(names(changes), c("x", "y", "groups", "data", "subset",
                                       "na.action"))
@@ -483,13 +507,13 @@ changed_data <- function(changes, label) {
   data
 }
 
-# The label with the names of new data; `call` is list(...), unevaluated.
+# The label with the names of new data, from their unevaluated expressions.
 new_label <- function(label, call, data) {
   label[data] <- vapply(as.list(call)[data], label_of, "")
   label
 }
 
-# In a test all means are shrunk towards 0.
+# A test shrinks all means towards 0.
 check_no_target <- function(estimator) {
   if (!is.null(estimator$target)) {
     stop_input("'estimator' must have no target: a test compares means that ",
