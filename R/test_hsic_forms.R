@@ -1,6 +1,6 @@
-# The statistics behind hsic_test(): centered Gram matrices or their factors,
-# the forms sum_ij k_ij l_p(i)p(j) of many permutations p at once, what the
-# estimators make of them, and spectral filters of each variable.
+# The statistics of hsic_test(): centered Gram matrices or their factors, the
+# forms sum_ij k_ij l_p(i)p(j) of many permutations p at once, what estimators
+# make of them, and the joint test.
 
 # What a test of independence finds, "a dependence": the statistic, its null
 # distribution, HSIC_xy/sqrt(HSIC_xx HSIC_yy) as `share`, and what the estimator
@@ -48,9 +48,9 @@ hsic_name <- function(options) {
   if (is.null(options$bandwidths) && !only_fused) "HSIC" else "fused HSIC"
 }
 
-# Averages settle on each variable by itself: list(samples, with another kernel
-# in place of theirs, estimator, height, noise, smoothing). What shrinks an
-# operator chooses later, see fitted_dependence().
+# What an average settles on for each variable by itself: other samples, the
+# factor of the statistic (height), noise and smoothing. An estimator that
+# shrinks an operator chooses later, see fitted_dependence().
 settle_variables <- function(variables, options) {
   samples <- lapply(variables, `[[`, "sample")
   if (options$operator) {
@@ -90,8 +90,8 @@ new_source <- function(samples, options, scheme) {
   if (is.null(scheme$given)) tensor_source(k) else filtered_source(k, scheme)
 }
 
-# Two centered matrices, or factors of them, as x and y; share: how large HSIC
-# is among its bounds; `shares` is that of est_share().
+# The source of two centered matrices, or of their factors, see new_pair(), with
+# the share of HSIC in its bound, and the function est_share() as `shares`.
 pair_source <- function(samples, options, scheme) {
   shares <- if (options$operator) est_share(options$estimator)
   stored <- options$null == "gamma" || options$operator && is.null(shares) ||
@@ -111,12 +111,14 @@ pair_source <- function(samples, options, scheme) {
   source
 }
 
-# list(x, y, n, norms, the product of theirs, factors: are they factors, scale:
-# see permutation_p(), moved: permutations of a draw). Where values of a
-# variable that is constant within clusters move between clusters of any size,
-# sum_ij k_ij l_p(i)p(j) is a sum over clusters: of the other matrix, added up
-# over clusters, with the values of the one that moves. Row sums of k are 0, and
-# so it does not matter where l is centered: here over clusters.
+# A pair of centered matrices: the parts x and y, see new_part(), the number of
+# values n, the product of their norms, whether they are factors, the size of
+# the terms of HSIC (scale), and how many permutations a draw takes (moved).
+# Values of a variable that is constant within clusters may move between
+# clusters of any size. Then sum_ij k_ij l_p(i)p(j) is a sum over clusters, of
+# the other matrix added up over clusters and the values of the one that moves.
+# Row sums of k are 0, so that it does not matter where l is centered: here over
+# clusters.
 new_pair <- function(parts, scheme, factors = FALSE) {
   parts <- unname(parts)
   n <- length(parts[[1L]]$diagonal)
@@ -150,7 +152,7 @@ share_of <- function(form, norms) {
   if (norms == 0) 0 else min(1, max(0, form / norms))
 }
 
-# The permutations of points that permutations of clusters stand for: points
+# The permutations of points that permutations of clusters stand for. Points
 # keep their order within the cluster.
 point_permutations <- function(units, scheme) {
   codes <- scheme$clusters
@@ -166,9 +168,9 @@ point_permutations <- function(units, scheme) {
   moved
 }
 
-# Both factors where the product of the ranks is below 4n, or NULL. The first
-# columns are cheap; of one matrix more are worth a share of what the forms of
-# whole matrices cost.
+# Two factors where the product of their ranks is below 4n, or NULL. The first
+# columns are cheap; more columns of one matrix are worth a share of what the
+# forms of whole matrices cost.
 pair_factors <- function(samples, B) {
   n <- samples[[1L]]$n
   first <- min(n, ceiling(2 * sqrt(n)))
@@ -185,7 +187,7 @@ pair_factors <- function(samples, B) {
   if (length(ranks) == 2L && ranks[[1L]] / 4 * ranks[[2L]] < n) factors
 }
 
-# The centered factor, rank x n, or NULL.
+# The centered factor, a rank x n matrix, or NULL.
 low_rank <- function(sample, cap) {
   if (kernel_has(sample$kernel, "distances")) {
     return(NULL)
@@ -202,8 +204,9 @@ low_rank <- function(sample, cap) {
 # Kernels that are not bounded, and their products, can overflow.
 check_values <- \(values) check_overflow(NULL, values, "the variables")
 
-# list(m, diagonal, trace, norm) of a centered matrix, or of a factor of one;
-# all 0 if it is rounding of kernel values of this size.
+# A part: a centered matrix, or a factor of one, as `m`, with the diagonal, the
+# trace and the norm of the matrix; all are 0 if the matrix is rounding of
+# kernel values of this size.
 new_part <- function(m, size, factor = FALSE) {
   diagonal <- if (factor) colSums(m^2) else diag(m)
   norm <- norm(if (factor) tcross(m) else m, "F")
@@ -220,8 +223,8 @@ centered_part <- function(sample) {
   new_part(centered$k, centered$scale + mean(abs(diag(centered$k))))
 }
 
-# dHSIC: the matrices as they are. Rounding is far smaller than for ties of
-# centered statistics allowed.
+# The source of dHSIC, with matrices that are not centered. Its rounding is far
+# smaller than what is allowed for ties of centered statistics.
 tensor_source <- function(k) {
   rows <- lapply(k, rowMeans)
   list(
@@ -241,9 +244,9 @@ takes_bandwidths <- function(variable) {
     kernel_has(variable$sample$kernel, "Gaussian form")
 }
 
-# The variables with many bandwidths where the kernel is not their own: with
-# "fuse" from half the 5% to twice the 95% quantile of distances, in a geometric
-# sequence.
+# The variables with many bandwidths where the kernel is not their own; "fuse"
+# is a geometric sequence from half the 5% to twice the 95% quantile of
+# distances.
 spread_bandwidths <- function(variables, bandwidths, units) {
   if (!any(vapply(variables, takes_bandwidths, NA))) {
     stop_input("'bandwidths' must be NULL where no variable is of points in ",
@@ -266,9 +269,9 @@ spread_bandwidths <- function(variables, bandwidths, units) {
   }, variables, seq_along(variables))
 }
 
-# list(n, pairs, share, scale, moved) of two variables that may have many
-# bandwidths; each pair with the mean and variance of its forms; the share is
-# that of the average kernels.
+# The source of two variables that may have many bandwidths: all pairs of these,
+# with the mean and variance of their forms. The share is that of the average
+# kernels.
 fuse_source <- function(variables, scheme) {
   samples <- lapply(variables, \(variable) {
     by_bandwidth(variable$sample, if (takes_bandwidths(variable)) {
@@ -294,7 +297,7 @@ fuse_source <- function(variables, scheme) {
 
 # --- Statistics of permutations --------------------------------------------
 
-# The statistic of each column of permutations, or of so many as source$moved.
+# The statistic of each permutation, a column, or of each source$moved of them.
 permuted_statistic <- function(source, permutations, options) {
   n <- source$n
   if (!is.null(source$pairs)) {
@@ -312,17 +315,17 @@ permuted_statistic <- function(source, permutations, options) {
   if (options$statistic == "biased") {
     return(forms / n^2)
   }
-  # U-centering sees the entries off the diagonal alone, up to sums of a row's
-  # and a column's number: the centered matrices will do, and their rows sum to
-  # minus the diagonal without it.
+  # U-centering depends on the entries off the diagonal, up to a number for each
+  # row and column. So centered matrices will do, whose rows without the
+  # diagonal sum to minus the diagonal.
   traces <- source$x$trace * source$y$trace / ((n - 1) * (n - 2))
   diagonal <- permuted_traces(source, permutations) * n / (n - 2)
   (forms - diagonal + traces) / (n * (n - 3))
 }
 
-# The statistics of all pairs, each with mean 0 and variance 1 over all
-# permutations, as one. A pair whose forms are constant, as of a constant
-# variable, tells nothing.
+# The statistics of all pairs of bandwidths as one, each with mean 0 and
+# variance 1 over all permutations. A pair whose forms are constant, as for a
+# constant variable, counts as 0.
 fused_statistic <- function(pairs, permutations) {
   z <- vapply(pairs, \(pair) {
     if (pair$variance > 0) {
@@ -334,12 +337,12 @@ fused_statistic <- function(pairs, permutations) {
   log_mean_exp(matrix(z, ncol = length(pairs)))
 }
 
-# tr(Kc o Lc) of each permutation.
+# The trace of Kc o Lc for each permutation.
 permuted_traces <- \(source, permutations) {
   .Call(C_r_permuted_sums, source$x$diagonal, source$y$diagonal, permutations)
 }
 
-# The share of shrinkage of each permutation, from rho = mean(M) and varrho =
+# The share of shrinkage for each permutation, from rho = mean(M) and varrho =
 # tr(M)/n.
 operator_shares <- function(source, permutations,
                             rho = pair_forms(source, permutations) /
@@ -347,21 +350,21 @@ operator_shares <- function(source, permutations,
   source$shares(rho, permuted_traces(source, permutations) / source$n, source$n)
 }
 
-# The statistic as observed, then of each draw.
+# The statistic as observed, then for each draw.
 form_values <- function(source, options, scheme,
                         progress = options$progress) {
   statistic <- \(units) {
     permuted_statistic(source, point_permutations(units, scheme), options)
   }
   units <- length(scheme$sizes)
-  # Permutations at a time: 4 MB, or 64.
+  # So many permutations at a time take 4 MB; at least 64.
   size <- max(64, floor(2^20 / source$n / source$moved))
   values <- c(
     statistic(matrix(seq_len(units), units, source$moved)),
     permuted_draws(statistic, scheme, size, progress, source$moved)
   )
   check_values(values)
-  # dHSIC is a difference of sums that are not centered: it must be seen above
+  # dHSIC is a difference of sums that are not centered, and must be larger than
   # their rounding.
   if (source$moved > 1L && !source$constant &&
         max(abs(values)) < 10 * tie_slack * source$scale) {
@@ -384,9 +387,9 @@ form_dependence <- function(source, options, scheme, height) {
                  })
 }
 
-# Any estimator: beta'M beta with the weights that it gives for each M. What it
-# chooses once is chosen between x paired with itself and y paired with itself:
-# no pairing is looked at.
+# The dependence by an estimator of an operator, beta'M beta with its weights
+# for each M. What it chooses once lies between its choices for x paired with
+# itself and for y paired with itself: it sees no pairing.
 fitted_dependence <- function(source, options, scheme) {
   settle <- \(part, where) {
     est_settle(options$estimator, gram_sample(new_gram(part$m^2)),
@@ -411,9 +414,10 @@ fitted_dependence <- function(source, options, scheme) {
                  candidates = stack_shares_table(estimator))
 }
 
-# Gretton et al. (2007): mean (varrho_x - |mu_x|^2)(varrho_y - |mu_y|^2)/n with
-# |mu|^2 without the pairs of a point with itself, so that varrho - |mu|^2 is
-# the trace of the centered matrix over n - 1; variance by their section 4.
+# The dependence by the gamma law of Gretton et al. (2007), section 4. Its mean
+# is (varrho_x - |mu_x|^2)(varrho_y - |mu_y|^2)/n with |mu|^2 without the pairs
+# of a point with itself: varrho - |mu|^2 is the trace of the centered matrix
+# over n - 1.
 gamma_dependence <- function(source) {
   n <- source$n
   observed <- pair_forms(source, matrix(seq_len(n))) / n^2
@@ -421,7 +425,7 @@ gamma_dependence <- function(source) {
   a <- source$x
   b <- source$y
   unit <- source$norms
-  # In units of the norms, whose squares might overflow.
+  # Squares of the norms might overflow, and so the norms are the units.
   mean <- (a$trace / a$norm) * (b$trace / b$norm) / (n * (n - 1)^2)
   squares <- sum(((a$m / a$norm) * (b$m / b$norm))^2) -
     sum(((a$diagonal / a$norm) * (b$diagonal / b$norm))^2)
@@ -432,63 +436,70 @@ gamma_dependence <- function(source) {
 
 # --- Filters -----------------------------------------------------------------
 
-# The joint test: HSIC and the HSIC of M of each variable, which no permutation
-# changes, for each factor; the fused HSIC, and that of other views. plain: the
-# source without a filter. A statistic is added here.
+# The dependence by a joint test: HSIC, the HSIC of M of each variable, which no
+# permutation changes, for each factor of the bandwidth, the fused HSIC, and
+# other views. plain: the source without a filter. A statistic is added here.
 joint_dependence <- function(variables, settled, plain, options, scheme) {
-  filter <- options$filter
-  factors <- filter$factors
+  factors <- options$filter$factors
   if (length(variables) == 2L) factors <- crossed_factors(variables, factors)
-  filtered_at <- filtered_variables(variables, settled$samples, filter)
-  # All statistics have the same permutations.
-  if (is.null(scheme$matrix)) {
-    check_memory(plain$n, scheme$B / 2 * plain$moved, "use fewer permutations",
-                 what = "the permutations")
-    drawn <- draw_permutations(scheme$sizes, scheme$B * plain$moved,
-                               scheme$blocks)
-  }
-  form_statistic_of <- \(name, source, height = 1, ...) {
-    if (is.null(scheme$matrix)) scheme$matrix <- drawn
-    new_statistic(name, height * form_values(source, options, scheme, FALSE),
+  drawn <- draw_scheme(scheme, plain)
+  statistic_of <- \(name, source, ..., height = 1) {
+    new_statistic(name, height * form_values(source, options, drawn, FALSE),
                   height * source$scale, ...)
   }
+  filtered_at <- filtered_variables(variables, settled$samples, options$filter)
   statistics <- across_factors(factors, \(factor) {
     factor <- rep_len(factor, length(variables))
     c(
-      if (0L %in% filter$order) {
+      if (0L %in% options$filter$order) {
         source <- if (all(factor == 1)) plain else
           new_source(vary_samples(variables, settled$samples, factor), options,
                      scheme)
-        list(form_statistic_of(hsic_name(options), source, settled$height))
+        list(statistic_of(hsic_name(options), source, height = settled$height))
       },
-      if (1L %in% filter$order) {
-        filtered <- filtered_at(factor)
-        in_chunks(length(filter$ratio), 1L, options$progress, \(start, count) {
-          ratio <- filter$ratio[start + 1L]
-          m <- lapply(filtered, \(one) one$at(ratio))
-          form_statistic_of(
-            with_ratio("order 1", ratio), filtered_source(m, scheme),
-            order = 1L, ratio = ratio,
-            left = max(vapply(filtered, `[[`, 1, "left"))
-          )
-        })
+      if (1L %in% options$filter$order) {
+        first_order(filtered_at(factor), options, scheme, statistic_of)
       }
     )
   })
-  none <- replace(as.matrix(factors)[1L, , drop = TRUE], TRUE, 1)
   views <- c(
     if (options$fused) list("fused HSIC" = fuse_source(
       spread_bandwidths(variables, "fuse", scheme), scheme
     )),
     lapply(options$views, new_source, options, list(B = scheme$B))
   )
-  statistics <- c(statistics, unname(Map(\(source, name) {
-    form_statistic_of(name, source, settled$height, factor = none,
-                      weight = if (name == linear_view) weight_of_lines else 1)
-  }, views, names(views))))
-  statistic <- aggregate_statistics(statistics, scheme$complete)
+  none <- replace(as.matrix(factors)[1L, ], TRUE, 1)
+  views <- Map(\(source, name) {
+    statistic_of(name, source, factor = none, height = settled$height,
+                 weight = if (name == linear_view) weight_of_lines else 1)
+  }, views, names(views))
+  statistic <- aggregate_statistics(c(statistics, unname(views)),
+                                    scheme$complete)
   check_varies(statistic$values, scheme)
   new_dependence(statistic, drawn_null(statistic, scheme))
+}
+
+# The scheme with its permutations, which all statistics share.
+draw_scheme <- function(scheme, source) {
+  if (is.null(scheme$matrix)) {
+    check_memory(source$n, scheme$B / 2 * source$moved,
+                 "use fewer permutations", what = "the permutations")
+    scheme$matrix <- draw_permutations(scheme$sizes, scheme$B * source$moved,
+                                       scheme$blocks)
+  }
+  scheme
+}
+
+# The statistics of order 1, one for each ratio. filtered: see
+# filter_matrices(), for each variable.
+first_order <- function(filtered, options, scheme, statistic_of) {
+  ratios <- options$filter$ratio
+  in_chunks(length(ratios), 1L, options$progress, \(start, count) {
+    ratio <- ratios[start + 1L]
+    source <- filtered_source(lapply(filtered, \(one) one$at(ratio)), scheme)
+    statistic_of(with_ratio("order 1", ratio), source, order = 1L,
+                 ratio = ratio, left = max(vapply(filtered, `[[`, 1, "left")))
+  })
 }
 
 # The statistic of lines has this weight beside those of any dependence.
@@ -515,9 +526,9 @@ filtered_variables <- function(variables, samples, filter) {
   \(factor) Map(\(filtered_of, factor) filtered_of(factor), each, factor)
 }
 
-# Of the matrices M. Of more than two variables 1 + M / mean(diag M) is in place
-# of each: products of M alone, whose rows sum to 0, would see no dependence of
-# two that leaves a third alone.
+# The source of the matrices M. For more than two variables 1 + M / mean(diag M)
+# takes the place of each: products of M alone, whose rows sum to 0, would see
+# no dependence of two that leaves a third alone.
 filtered_source <- function(m, scheme) {
   if (length(m) == 2L) {
     return(new_pair(lapply(m, \(m) new_part(m, max(m))), scheme))
@@ -528,13 +539,13 @@ filtered_source <- function(m, scheme) {
   }))
 }
 
-# Each factor of x with each of y.
+# A matrix of the factors, each of x with each of y.
 crossed_factors <- function(variables, factors) {
   each <- lapply(variables, \(v) if (varies_bandwidth(v)) factors else 1)
   as.matrix(expand.grid(factor_x = each[[1L]], factor_y = each[[2L]]))
 }
 
-# The function of a number, which keeps its values.
+# A function of a number that keeps its values.
 remembered <- function(make) {
   force(make)
   values <- list()
@@ -545,7 +556,7 @@ remembered <- function(make) {
   }
 }
 
-# Has a variable a bandwidth that factors can multiply?
+# Has the variable a bandwidth that factors can multiply?
 varies_bandwidth <- function(variable) {
   !is_factor_variable(variable) && knows_points(variable$sample) &&
     !is.null(variable$sample$kernel$bandwidth)
@@ -560,20 +571,20 @@ vary_bandwidth <- function(variable, factor) {
 
 # --- Clusters ----------------------------------------------------------------
 
-# What changes places, see check_permutations(), and `moved`: the variable whose
-# values move between clusters of any size, as they are constant in each, or
-# NULL where values stay in clusters of their size, point by point.
+# The units of a test of independence. `moved` is the variable whose values move
+# between clusters of any size, as they are constant in each, or NULL where
+# values stay in clusters of their size, point by point.
 exchange_units <- function(variables, options) {
   n <- variables[[1L]]$sample$n
-  units <- read_units(options$blocks, options$clusters, seq_len(n))
+  units <- read_units(options$blocks, options$clusters, seq_len(n), rep(1L, n))
   codes <- units$clusters
   if (is.null(codes)) {
-    return(c(units, list(sizes = rep(1L, n))))
+    return(units)
   }
   points <- tabulate(codes)
   units$sizes <- rep(1L, length(points))
   units$blocks <- cluster_blocks(units)
-  # Filters must not change with the sizes of what moves.
+  # A filter must not depend on the sizes of the clusters that move.
   constant <- if (length(variables) == 2L && is_average(options$estimator) &&
                     options$statistic == "biased" && is.null(options$filter)) {
     vapply(variables, \(v) constant_within(v$sample, codes), NA)
@@ -584,7 +595,14 @@ exchange_units <- function(variables, options) {
     units$words[1L] <- "of clusters of the same size"
     units$blocks <- number_codes(paste(points, units$blocks))
   }
-  sizes <- lengths(in_blocks(length(points), units$blocks))
+  check_partners(units$blocks, length(points))
+  units
+}
+
+# An error where no cluster has a partner that it can change places with; a
+# warning that counts those without.
+check_partners <- function(blocks, count) {
+  sizes <- lengths(in_blocks(count, blocks))
   if (max(sizes) == 1L) {
     stop_input(
       "'clusters' must hold two of the same size (and block), which can ",
@@ -594,28 +612,26 @@ exchange_units <- function(variables, options) {
     )
   }
   if (min(sizes) == 1L) {
-    ways <- count_labelings(seq_along(points), units$blocks)
+    ways <- count_labelings(seq_len(count), blocks)
     warn_kernmean(
-      sum(sizes == 1L), " of ", length(points), " clusters have no partner of ",
-      "their size (and block) and keep their values; the others can change ",
-      "places in ",
-      format_number(ways), " ways, so that the p-value is at least ",
+      sum(sizes == 1L), " of ", count, " clusters have no partner of their ",
+      "size (and block) and keep their values; the others can change places ",
+      "in ", format_number(ways), " ways, so that the p-value is at least ",
       format_number(1 / ways, 2L), kind = "alone"
     )
   }
-  units
 }
 
-# Are the points of each cluster the same to the kernel, but for rounding?
+# Are all points of each cluster the same to the kernel, but for rounding?
 constant_within <- function(sample, codes) {
   values <- if (knows_points(sample)) sample$x else sample_matrix(sample)
   apart <- abs(values - take_rows(values, which(!duplicated(codes))[codes]))
   max(apart) <= 1e-8 * diff(range(values))
 }
 
-# Where values move between clusters of several sizes their kernel is fitted to
-# one of each cluster: how often a value stands in the data depends on who has
-# it. refit(variable, x) fits it to other points.
+# The variables with the kernel of the one that moves fitted to one point of
+# each cluster: how often a value stands in the data depends on who has it.
+# refit(variable, x) fits it to other points.
 fit_moved <- function(variables, units, refit) {
   moved <- units$moved
   variable <- variables[[moved %||% 1L]]
@@ -629,15 +645,15 @@ fit_moved <- function(variables, units, refit) {
 
 # --- Other views of the values -----------------------------------------------
 
-# Further statistics of HSIC, by their names the samples of two variables. They
-# see what the plain statistic hardly does: where a variable is constant within
-# clusters the means of the other one, in blocks the values less the means of
-# their blocks, and in both cases lines.
+# The samples of two variables for other statistics of HSIC, by their names.
+# They see what the plain statistic hardly does: for a variable that is constant
+# within clusters the cluster means of the other one, in blocks the values less
+# their means, and in both cases lines.
 hsic_views <- function(variables, options, units, refit) {
   if (length(variables) > 2L || !takes_views(options)) {
     return(NULL)
   }
-  # Of linear kernels, as factors have, all would be the same.
+  # Linear kernels, as factors have, have the same statistic in every view.
   open <- !vapply(variables, \(v) {
     kernel_has(v$sample$kernel, "linear form")
   }, NA)
@@ -662,9 +678,9 @@ hsic_views <- function(variables, options, units, refit) {
   lapply(views, lapply, given_blocks, blocks)
 }
 
-# A point for each cluster: of what is constant in each its value, of columns of
-# numbers their means, with kernels fitted to these, of anything else the mean
-# of the features.
+# The samples with a point for each cluster: the value of what is constant in
+# it, the means of columns of numbers, with a kernel fitted to these, or else
+# the mean of the features.
 cluster_means <- function(variables, units, refit) {
   codes <- units$clusters
   sizes <- tabulate(codes)
@@ -681,7 +697,7 @@ cluster_means <- function(variables, units, refit) {
   }, variables, seq_along(variables))
 }
 
-# The shares that a settled stack has, or NULL.
+# A table of the shares of a stack, or NULL.
 stack_shares_table <- function(estimator) {
   if (inherits(estimator, "est_stack")) {
     data.frame(candidate = names(estimator$candidates),

@@ -258,7 +258,7 @@ mmd_rules <- c(
   filter_rules
 )
 
-# The request of a test of samples with what its control sets.
+# The options of a test of samples.
 mmd_options <- function(asked, nulls = c("permutation", "spectrum", "gamma"),
                         rules = mmd_rules) {
   open_control(asked, nulls, rules,
@@ -267,10 +267,10 @@ mmd_options <- function(asked, nulls = c("permutation", "spectrum", "gamma"),
 
 most_points_with_profiles <- 400
 
-# Of points, means and permutations, where nothing else is asked for, the joint
-# test of several statistics: as for filter = TRUE, or with what is no work for
-# each draw in place of profiles. Blocks and mixed columns have a view instead;
-# `least`: the points of the smallest sample.
+# The options with the joint test of several statistics where nothing else is
+# asked for: that of filter = TRUE, or with more points one without profiles,
+# which take work for each draw. Blocks and mixed columns have a view instead.
+# least: the points of the smallest sample.
 settle_statistics <- function(options, asked, sample, least) {
   if (is.null(c(options$filter, options$bandwidths, options$bins,
                 options$blocks, asked$control$statistic)) && !options$alone &&
@@ -289,7 +289,7 @@ settle_statistics <- function(options, asked, sample, least) {
   options
 }
 
-# The test of what the methods make of the data, see pool_samples().
+# The test of pooled samples or sketches, see pool_samples().
 test_pooled <- function(pooled, asked) UseMethod("test_pooled")
 test_pooled.pooled_samples <- function(pooled, asked) {
   options <- mmd_options(asked)
@@ -314,11 +314,13 @@ test_pooled.pooled_samples <- function(pooled, asked) {
 
 # --- The samples -------------------------------------------------------------
 
-# What the methods hand on: list(sample, sorted by group, whose kernel is still
-# to be fitted unless it is a gram; groups, in this order; order: the rows of
-# the data that the points come from, NULL for as they are; label: what the data
-# are called, with the names x and y where these may be given anew; name: what
-# the points are called).
+# The samples as the methods hand them on, "pooled samples":
+#   sample    sorted by group; its kernel is fitted later unless it is a gram
+#   groups    of the points, in this order
+#   order     the rows of the data that the points come from; NULL for 1, 2, ...
+#   label     what the data are called, with the names x and y where update()
+#             may change these
+#   name      what the points are called
 pool_samples <- function(sample, groups, order, label, name) {
   structure(list(sample = sample, groups = groups, order = order,
                  label = label, name = name), class = "pooled_samples")
@@ -326,7 +328,7 @@ pool_samples <- function(sample, groups, order, label, name) {
 
 pool_pair <- function(x, y, label) {
   x <- read_points(x)
-  # Of one column each the names need not be the same.
+  # Names may differ where there is one column.
   if (is.matrix(x) && ncol(x) == 1L && identical(ncol(y), 1L)) {
     y <- unname(check_data(y, "y"))
   }
@@ -398,8 +400,9 @@ gram_rules <- list(when(\(a) TRUE, kernel = NULL, bandwidths = NULL,
                         scale = unscaled,
                         reason = "for a gram, which has a kernel"))
 
-# list(sample, with its kernel, groups, sizes, order, bandwidths, origin: for
-# new_test())
+# The samples of a test: the fields of the pooled samples, with the kernel
+# fitted, the `sizes` of the groups, and many `bandwidths` or NULL; `origin` is
+# for update().
 read_samples <- function(pooled, options) {
   sample <- pooled$sample
   sizes <- tabulate(pooled$groups, nlevels(pooled$groups))
@@ -418,7 +421,7 @@ read_samples <- function(pooled, options) {
   if (stores_gram(sample)) {
     apply_rules(options, gram_rules, attr(options, "given"))
   } else {
-    # The many are chosen when the units are known.
+    # Many bandwidths are chosen when the units are known.
     kernel <- if (!is.null(bandwidths)) kernel_rbf(1) else options$kernel
     sample <- fit_sample(sample$x, kernel_of(sample$x, kernel), options$scale,
                          pooled$name)
@@ -436,7 +439,7 @@ read_samples <- function(pooled, options) {
        bandwidths = bandwidths, origin = pooled[c("label", "order", "name")])
 }
 
-# What is only for two samples.
+# Errors of what is only for two samples, and of too many.
 check_two <- function(samples, options) {
   count <- length(samples$sizes)
   check_memory(choose(count, 2) + count, count, "use fewer groups",
@@ -463,9 +466,9 @@ fuse_bandwidths <- function(x) {
 
 # --- What changes places -----------------------------------------------------
 
-# See check_permutations(); order: as of read_units().
+# The units of samples; order: see read_units().
 sample_units <- function(sizes, blocks, clusters, order = seq_len(sum(sizes))) {
-  units <- c(read_units(blocks, clusters, order), list(sizes = sizes))
+  units <- read_units(blocks, clusters, order, sizes)
   group <- rep(seq_along(sizes), sizes)
   if (!is.null(clusters)) {
     group <- by_cluster(group, units$clusters)
@@ -490,7 +493,7 @@ sample_units <- function(sizes, blocks, clusters, order = seq_len(sum(sizes))) {
   units
 }
 
-# Are permutations drawn among all?
+# Are permutations drawn from all, without blocks or clusters?
 draws_among_all <- function(options) {
   options$null == "permutation" &&
     is.null(c(options$permutations, options$blocks, options$clusters))
@@ -500,8 +503,8 @@ most_points_without_bins <- 20000
 usual_bins <- 25L
 most_bins <- 2000
 
-# How many bins there are to be in the smallest sample, NULL for none: unless
-# asked for none for samples that are not large, or so unequal that bins of the
+# The number of bins of the smallest sample, or NULL. Without `bins` there are
+# none unless the samples are large, and not so unequal that bins of the
 # smallest are small.
 count_bins <- function(options, sizes) {
   least <- min(sizes)
@@ -609,7 +612,7 @@ new_mmd_test <- function(samples, options, scheme, comparison, arguments,
 
 bin_words <- \(size) paste("of bins of", count_of(size, "point"))
 
-# The words of the method beside the permutations.
+# The words of the method, without those on permutations.
 mmd_words <- function(options, views = NULL) {
   order <- options$filter$order
   c(if (!c(order, 0L)[1L] %in% 0:2) order else
@@ -651,7 +654,8 @@ unbiased_summary <- function(comparison, samples, options, scheme) {
 
 # --- What it can do ----------------------------------------------------------
 
-# The points as the data have them, and where two samples differ.
+# The group of each point in the order of the data, and the witness of two
+# samples.
 fit_values.mmd_test <- function(x, newdata = NULL) {
   if (!is.null(newdata)) {
     stop_input("'newdata' must be NULL for a test, which is of its points")
@@ -673,10 +677,10 @@ data_order <- function(test) {
   if (is.null(order)) seq_along(test$groups) else order(order)
 }
 
-# The witness function of two sets of groups as list(weights: of the points;
-# shown: those to be drawn; side: 1 or 2 for each of these, NULL where they are
-# of no group; grid: FALSE where columns are no axes). side: 1, 2 or 0 for each
-# group.
+# The weights of the witness function of two sets of groups. shown: the points
+# to be drawn; side: 1 or 2 for each of these, NULL where they are of no group;
+# grid: FALSE where columns are no axes. The argument `side` is 1, 2 or 0 for
+# each group.
 witness_weights <- function(sample, test, side) UseMethod("witness_weights")
 witness_weights.kernmean_sample <- function(sample, test, side) {
   side <- side[as.integer(test$groups)]
@@ -686,8 +690,8 @@ witness_weights.kernmean_sample <- function(sample, test, side) {
        shown = shown, side = side[shown])
 }
 
-# With what gives the values: at(), of new points, and at_points(), of those of
-# the sample.
+# The witness with functions for its values: at(), for new points, and
+# at_points(), for those of the sample.
 witness_values <- function(test, side) {
   sample <- largest_sample(test)
   witness <- witness_weights(sample, test, side)
@@ -700,11 +704,11 @@ witness_values <- function(test, side) {
          at_points = \() sample_apply(sample, weights)))
 }
 
-# Other data may be given where they have names; else those of the test.
+# Data may be changed where they have names; else they stay those of the test.
 fit_request.mmd_test <- function(x, changes) {
   data <- changed_data(changes, x$origin$label)
   arguments <- x$arguments
-  # One takes the place of the other.
+  # A kernel takes the place of many bandwidths.
   if (!is.null(changes$kernel)) arguments["bandwidths"] <- NULL
   asked <- change_request(arguments, changes[!names(changes) %in% data])
   rekernel <- !is.null(c(asked$kernel, asked$bandwidths))
@@ -716,8 +720,8 @@ fit_request.mmd_test <- function(x, changes) {
   asked
 }
 
-# What the door takes as `x` for a test with other data, or with another kernel
-# if `rekernel`.
+# The argument `x` of the door for a test with other data, or with another
+# kernel if `rekernel`.
 repool <- function(sample, test, changes, data, rekernel) UseMethod("repool")
 repool.kernmean_sample <- function(sample, test, changes, data, rekernel) {
   origin <- test$origin

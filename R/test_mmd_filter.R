@@ -1,6 +1,7 @@
-# The joint test of samples: statistics of other Gram matrices of the same
-# points, M for means (order 1) and M o M for covariances (order 2), statistics
-# that are no sums, and where the samples differ.
+# The joint test of samples: the constructors of its statistics, of other Gram
+# matrices of the same points, M for means (order 1) and M o M for covariances
+# (order 2), and of other kinds; other views of the points; and where the
+# samples differ.
 
 # The comparison by all statistics that a filter asks for, and by those of other
 # views of the points.
@@ -299,12 +300,12 @@ one_sided_statistics <- function(points) {
   }, c(TRUE, FALSE), one_sided), FALSE, FALSE)
 }
 
-# T = |A^(-1/2) (S_x - S_y) A^(-1/2)|^2, A = S_x + tau, of second moments about
-# the pooled mean, x the `inside` of the points of K^c, for each tau, and then
-# the size of its largest term before it is a difference. By the features' Gram
-# matrix G after A^(-1/2): from K_xx = U diag(l) U', Q = U'K_xy and d = 1/(l + m
-# tau), G_xx = U diag(m l d) U', G_xy = m U diag(d) Q, and G_yy = (K_yy - Q'
-# diag(d) Q)/tau. 14 m^3 flops.
+# For each tau T = |A^(-1/2) (S_x - S_y) A^(-1/2)|^2, A = S_x + tau, of the
+# second moments about the pooled mean, and then for each the size of its
+# largest term. x are the points `inside` of K^c. G, the Gram matrix of features
+# after A^(-1/2), is known from K_xx = U diag(l) U': with Q = U'K_xy and d =
+# 1/(l + m tau), G_xx = U diag(m l d) U', G_xy = m U diag(d) Q, and G_yy = (K_yy
+# - Q' diag(d) Q)/tau. 14 m^3 flops.
 one_sided_values <- function(k, inside, taus) {
   m <- length(inside)
   n <- nrow(k) - m
@@ -322,46 +323,45 @@ one_sided_values <- function(k, inside, taus) {
 
 most_moment_bytes <- 2^30
 
-# Of M = RR': points in place of a matrix, whose linear kernel is M and whose
-# square is M o M. Units of points have sums of features, or of their squares.
-root_source <- function(samples, units, root, order) {
-  total <- sum(units$sizes)
-  squared <- order == 2L
-  if (is.null(units$unit) ||
+# The source of M = RR', or of M o M, from the features R: their linear kernel
+# is M, and its square is M o M. Units of points have sums of features, or of
+# their squares.
+root_source <- function(samples, layout, root, power) {
+  total <- sum(layout$sizes)
+  squared <- power == 2L
+  if (is.null(layout$unit) ||
         squared && 8 * ncol(root)^2 * total > most_moment_bytes) {
     samples$sample <- points_sample(root, if (squared) {
       kernel_poly(2, offset = 0)
     } else {
       kernel_linear()
     })
-    return(label_source(samples, units))
+    return(label_source(samples, layout))
   }
   features <- if (squared) {
-    vapply(split(seq_along(units$unit), units$unit), \(rows) {
+    vapply(split(seq_along(layout$unit), layout$unit), \(rows) {
       as.vector(cross(take_rows(root, rows)))
     }, numeric(ncol(root)^2))
   } else {
-    t(rowsum(root, units$unit))
+    t(rowsum(root, layout$unit))
   }
   sums <- cross(unname(features))
-  diagonal <- rowSums(root^2)^order
-  c(list(native = list(native_source(NULL, sums)),
-         rows = matrix(rowSums(sums)),
-         diagonal = unname(rowsum(diagonal, units$unit)),
-         moments = matrix(c(sum(abs(sums)), sum(sums^2)))),
-    units[names(units) != "unit"])
+  diagonal <- unname(rowsum(rowSums(root^2)^power, layout$unit))
+  layout["unit"] <- list(NULL)
+  new_label_source(layout, list(native_source(NULL, sums)),
+                   matrix(rowSums(sums)), diagonal,
+                   matrix(c(sum(abs(sums)), sum(sums^2))))
 }
 
 # --- Other views of the points -----------------------------------------------
 
-# What the statistics of other views are called, of which there is one more each
-# in a test of plain means by permutations of at most `most` points; NULL of
-# none.
+# The names of the statistics of other views, of which a test of plain means by
+# permutations of at most `most` points has one each; NULL if there are none.
 view_names <- function(samples, options, most = samples$sample$n) {
   if (!takes_views(options)) {
     return(NULL)
   }
-  # Of a linear kernel all are the same.
+  # A linear kernel has the same statistic in every view.
   blocks <- !is.null(options$blocks) &&
     !kernel_has(samples$sample$kernel, "linear form")
   c(if (blocks) "MMD^2 of points less block means",
@@ -371,8 +371,8 @@ view_names <- function(samples, options, most = samples$sample$n) {
     })
 }
 
-# By these names samples of the same points with kernels that see what the plain
-# one does not, and no labels.
+# The samples of other views, by these names: the same points with kernels that
+# see what the plain one does not, and no labels.
 sample_views <- function(samples, names) {
   if (!is.null(names)) sapply(names, \(name) {
     sample <- samples$sample
@@ -391,7 +391,8 @@ linear_sample <- function(sample) {
   points_sample(sample$x, kernel_linear(), raw = sample_raw(sample))
 }
 
-# Are there two blocks at least, the numeric columns and each factor?
+# Are there at least two blocks, where the numeric columns are one and each
+# factor is one?
 has_interactions <- function(sample) {
   scaling <- sample$kernel$scaling
   nominal <- scaling$nominal
@@ -399,9 +400,10 @@ has_interactions <- function(sample) {
   !is.null(nominal) && sum(any(vary[!nominal]), vary[nominal]) > 1L
 }
 
-# The product of 1 + C over blocks, C their centered kernels of trace n: the
-# Gaussian one of the numeric columns and of each factor that of equal levels.
-# Main effects and all interactions have the same weight in it.
+# The sample with the product of 1 + C over blocks as its kernel. C is the
+# centered kernel of a block, of trace n: Gaussian for the numeric columns,
+# equality of levels for a factor. Main effects and all interactions have the
+# same weight in it.
 anova_view <- function(sample) {
   frame <- sample_raw(sample)
   nominal <- sample$kernel$scaling$nominal
@@ -421,10 +423,10 @@ anova_view <- function(sample) {
   }))))
 }
 
-# The points less the means of their blocks, with as large a bandwidth beside
-# the distances of these as the points have. Where the differences of points are
-# not known, or no points of their kernel, d_ij^2 = G_ii + G_jj - 2 G_ij of G =
-# (I - A) K (I - A), A the mean of each block, with an RBF kernel.
+# The sample of the points less the means of their blocks. Its bandwidth is to
+# theirs as the median distances are. Where differences of points are not known,
+# or the kernel has no points, it is an RBF kernel of the distances d_ij^2 =
+# G_ii + G_jj - 2 G_ij of G = (I - A) K (I - A), A the mean of each block.
 centered_view <- function(sample, blocks) {
   kernel <- sample$kernel
   if (knows_points(sample) && !kernel_has(kernel, "parts") &&
@@ -446,12 +448,12 @@ centered_view <- function(sample, blocks) {
   g <- center_blocks(t(center_blocks(k, blocks)), blocks)
   square <- outer(diag(g), diag(g), `+`) - 2 * g
   square[square <= rounding_of(sample$n, max(abs(k)))] <- 0
-  # As of points.
+  # The bandwidth is the median distance, as for points.
   usual <- stats::median(positive_distances(square[lower.tri(square)]))
   gram_sample(new_gram(exp(-square / (2 * usual)), kernel_rbf(sqrt(usual))))
 }
 
-# That of the statistic that was the largest.
+# The sample of the statistic that was the largest.
 largest_sample <- function(test) {
   table <- test$statistics
   words <- table$statistic[table$maximum]
@@ -460,16 +462,17 @@ largest_sample <- function(test) {
 
 # --- Where they differ -------------------------------------------------------
 
-# The witness of the statistic that was the largest: with w = 1/m on one side
-# and -1/n on the other, g(S)(mu_x - mu_y) for means, and phi -> <phi, g (C_x -
-# C_y) g phi> for covariances, phi about the pooled mean; 0 on average over the
-# pooled points. list(at: a function of new points, own: its values at those of
-# the sample). w: of the points.
+# The witness of the statistic that was the largest, for weights w = 1/m of the
+# points on one side and -1/n on the other: g(S)(mu_x - mu_y) for means, and phi
+# -> <phi, g (C_x - C_y) g phi> for covariances, phi about the pooled mean; 0 on
+# average over the pooled points. It has functions for its values at new points
+# and at those of the sample.
 filtered_witness <- function(test, w) {
   filter <- test$arguments$filter
   if (!is.list(filter)) filter <- test_filter(ratio = usual_ratios)
   row <- test$statistics[test$statistics$maximum, ]
-  # Of those that are made of no function of the points, that of the plain one.
+  # Profiles, sums and moments are made of no function of the points: the plain
+  # witness stands for theirs.
   if (!row$order %in% c(0:2, one_sided)) row$order <- 0L
   sample <- largest_sample(test)
   settled <- est_settle(order_noise(test$estimator, test$origin$order), sample,
@@ -482,7 +485,8 @@ filtered_witness <- function(test, w) {
     values <- \(apply) drop(apply(w))
   } else {
     spectrum <- filter_spectrum(given, min(filter$ratio))
-    # Those of eigenvalues that are nearly 0 may have a share of the mean.
+    # Eigenvectors of eigenvalues that are nearly 0 may have a share of the
+    # mean.
     u <- center_columns(spectrum$vectors)
     l <- spectrum$values
     gain <- spectrum_gain(spectrum, row$ratio, filter$name) / l
@@ -512,7 +516,7 @@ filtered_witness <- function(test, w) {
        what = if (!row$order %in% 0:1) "farther out")
 }
 
-# What the witness is of, in brackets.
+# The words in brackets that say which statistic the witness is of.
 witness_words <- function(test) {
   table <- test$statistics
   row <- table[table$maximum, ]

@@ -14,7 +14,7 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL) {
     pair <- check_pick(as.character(groups), labels, "groups", 2L)
     return(picture_witness(object, pair[1L], pair[2L], n))
   }
-  # Entries of one key and one range of colors stand for all panels.
+  # All panels share the key and the range of colors.
   each <- lapply(every, \(g) {
     picture_witness(object, g, every[-g], n, c("the group", "the rest"))
   })
@@ -40,8 +40,8 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL) {
        value = stats::setNames(lapply(each, `[[`, "value"), labels))
 }
 
-# One sample against another, or against all the rest; sides: what these are
-# called.
+# The witness of one sample against another, or against all the rest; sides:
+# what these are called.
 picture_witness <- function(test, first, second, n,
                             sides = names(test$sizes)[c(first, second)]) {
   sample <- largest_sample(test)
@@ -68,7 +68,7 @@ picture_witness <- function(test, first, second, n,
        title)
 }
 
-# The colors with their meaning, for a bar.
+# The colors of a bar with their meaning.
 denser_fill <- function(value, denser) {
   fill <- diverging(value)
   c(fill, list(title = "witness", at = fill$limits, labels = rev(denser)))
@@ -125,8 +125,9 @@ near_points <- function(x, surface) {
   fold_rows(kernel_rbf(width), z, unname(x)) > exp(-2)
 }
 
-# Its values at the points against the columns along which it varies most, a
-# panel each, with the share of its variance that a smooth curve has there.
+# The values at the points against the columns along which the witness varies
+# most, a panel for each, with the share of its variance that a smooth curve has
+# there.
 witness_columns <- function(sample, witness, denser, title) {
   kept <- evenly(length(witness$shown), most_points_drawn)
   rows <- witness$shown[kept]
@@ -157,7 +158,7 @@ witness_columns <- function(sample, witness, denser, title) {
        value = stats::setNames(lapply(panels, `[[`, "value"), names(x)[best]))
 }
 
-# The points along the leading kernel principal axes; witness: as of
+# The points along the leading kernel principal axes; witness: see
 # witness_weights(), with the group of each point.
 witness_points <- function(sample, witness, denser, title) {
   axes <- kernel_axes(sample_take(sample, witness$shown))
@@ -182,7 +183,8 @@ witness_points <- function(sample, witness, denser, title) {
   )
 }
 
-# Blue where the first sample is denser, red where the second is.
+# The colors of a witness: blue where the first sample is denser, red where the
+# second is.
 diverging <- function(value) {
   most <- max(abs(value), .Machine$double.xmin, na.rm = TRUE)
   list(limits = c(-most, most),

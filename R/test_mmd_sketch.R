@@ -1,5 +1,5 @@
-# Tests of samples of which there are sketches: the statistics from their means
-# in feature coordinates, permutations of bins, the spectrum of the covariance.
+# Tests of samples of which there are sketches: by permutations of bins, or by
+# the spectrum of the covariance of features.
 
 #' Two-sample tests of sketches
 #'
@@ -37,8 +37,8 @@ mmd_test.kme_sketch <- function(x, y, ...) {
   mmd_test.default(pool_sketches(data, label), ...)
 }
 
-# What the default method takes: the sketches on the same landmarks, x and,
-# where it is no sketch of groups, y.
+# The pooled samples of sketches on the same landmarks: x and, where that has no
+# groups, y.
 pool_sketches <- function(data, label) {
   for (name in names(data)) {
     take(data[[name]], is_a("kme_sketch", "a sketch, as of kme_sketch()"), name)
@@ -60,8 +60,8 @@ sketch_rules <- c(list(when(
   reason = "for sketches, which keep sums on landmarks and no rows"
 )), filter_rules[1L])
 
-# The request of a test of sketches. Of filters, orders 0 and 1 are made of what
-# they keep.
+# The options of a test of sketches. What these keep is enough for filters of
+# orders 0 and 1.
 sketch_options <- function(sketches, asked) {
   bin_sizes <- unique(lapply(sketches, `[[`, "bin"))
   permutable <- length(bin_sizes) == 1L && !is.null(bin_sizes[[1L]])
@@ -89,7 +89,7 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
   } else {
     test_moments(pooled, parts, options, stored(asked))
   }
-  # There are no points that could be of a group.
+  # There are no points, and so no group of each.
   test["groups"] <- list(NULL)
   test
 }
@@ -137,11 +137,11 @@ test_moments <- function(pooled, parts, options, arguments) {
                   as.double(unname(rows)))
 }
 
-# sizes: the rows of each sample that count; left: those that do not; bins: how
-# many there are.
+# The test of a comparison of sketches. sizes: the rows of each sample that
+# count; left: the number of those that do not; bins: their number.
 new_sketch_test <- function(pooled, parts, options, scheme, comparison, null,
                             arguments, sizes, left = 0, bins = NULL) {
-  # A share of the total with what is lost by projection.
+  # The total of which this is a share includes what is lost by projection.
   comparison$share <- between_share(list(parts_sums(parts, \(moments) {
     moments$trace
   })))
@@ -159,7 +159,7 @@ mmd_pairwise.kme_sketch <- function(x, ...) {
   mmd_pairwise.default(pool_sketches(list(x = x), label), ...)
 }
 
-# Each pair is tested by itself.
+# Each pair of groups is a test of its own.
 compare_pooled.pooled_sketches <- function(pooled, asked) {
   sketch <- pooled$data$x
   options <- sketch_options(pooled$data, asked)
@@ -187,7 +187,7 @@ compare_pooled.pooled_sketches <- function(pooled, asked) {
   )
 }
 
-# The samples that are compared.
+# The samples of sketches.
 compared_samples <- function(sketches) {
   parts <- if (length(sketches) == 1L) group_samples(sketches$x) else
     lapply(sketches, sketch_sample)
@@ -206,9 +206,9 @@ check_two_each <- function(counts, labels, what) {
 
 # --- Permutations of bins ----------------------------------------------------
 
-# Bins as points of a sample, in the order of the groups, whose linear kernel is
-# the inner product of their means: list(sample, groups, sizes: bins of each,
-# size: rows of a bin, left: rows in no full bin).
+# Bins as points of a sample, in the order of the groups; their linear kernel is
+# the inner product of their means. sizes: the bins of each group; size: the
+# rows of a bin; left: the rows in no full bin.
 pooled_bins <- function(sketches, labels) {
   each <- lapply(sketches, new_binned_rows)
   features <- do.call(cbind, lapply(each, `[[`, "features"))
@@ -225,8 +225,8 @@ pooled_bins <- function(sketches, labels) {
        left = sum(vapply(each, `[[`, 1, "left")))
 }
 
-# What filter_spectrum() is of bins whose means have these features, of the
-# covariance of the rows of all samples.
+# The spectrum of bins whose means have these features, for the covariance of
+# the rows of all samples.
 row_spectrum <- function(parts, features) {
   at <- centered_means(parts)$at
   share <- vapply(parts, `[[`, 1, "n")
@@ -244,12 +244,13 @@ row_spectrum <- function(parts, features) {
 
 # --- The spectrum ------------------------------------------------------------
 
-# The means of the samples in feature coordinates, r x samples.
+# The means of the samples in feature coordinates, an r x samples matrix.
 part_means <- function(parts) {
   do.call(cbind, lapply(parts, `[[`, c("moments", "mean")))
 }
 
-# list(means: those about the mean of all, at: that mean, sizes).
+# The means of the samples about the mean of all, which is `at`, and their
+# sizes.
 centered_means <- function(parts) {
   means <- part_means(parts)
   sizes <- vapply(parts, `[[`, 1, "size")
@@ -257,7 +258,7 @@ centered_means <- function(parts) {
   list(means = means - at, at = at, sizes = sizes)
 }
 
-# The comparison by projected features, but for its share.
+# The comparison by projected features, without its share.
 compare_parts <- function(parts, options) {
   sums <- parts_sums(parts)
   several <- length(parts) > 2L
@@ -270,9 +271,9 @@ compare_parts <- function(parts, options) {
   )
 }
 
-# Sums of kernel values within and between the samples, and on the diagonal, as
-# of labeled_sums(), of features less the mean of all; trace: of moments, that
-# of features, or with what is lost by projection.
+# The sums, see labeled_sums(), of features less the mean of all.
+# trace(moments): the trace of their second moments, with or without what is
+# lost by projection.
 parts_sums <- function(parts,
                        trace = \(moments) sum(diag(moments$covariance))) {
   parts <- unname(parts)
@@ -287,14 +288,13 @@ parts_sums <- function(parts,
        trace = t(n * varrho), sizes = t(n))
 }
 
-# Of a size that differences of means as large as the kernel values cannot tell
-# from 0, see permutation_p(): rounding, where no row differs from another.
+# The size of a statistic, see permutation_p(): differences of means this much
+# smaller than the kernel values are rounding, as where all rows are equal.
 moments_scale <- function(parts) {
   1e-4 * max(vapply(parts, `[[`, 1, c("moments", "trace")))
 }
 
-# N times the eigenvalues of the covariance of features, centered within the
-# samples.
+# N times the eigenvalues of the covariance of features within the samples.
 null_spectrum.sketch_sample <- function(sample, samples) {
   n <- sum(samples$sizes)
   pooled <- Reduce(`+`, Map(`*`, lapply(samples$parts, centered_covariance),
@@ -303,13 +303,13 @@ null_spectrum.sketch_sample <- function(sample, samples) {
   n * covariance_values(pooled, rounding)
 }
 
-# C - mu mu', in feature coordinates.
+# The covariance of features.
 centered_covariance <- function(part) {
   part$moments$covariance - tcross(part$moments$mean)
 }
 
-# What rounding may make of the trace of a covariance that is 0: W'S2W has the
-# condition of K_SS, of which 1e10 is allowed.
+# The size of rounding in the trace of a covariance. Features come from a solve
+# with K_SS, whose condition number may be 1e10.
 covariance_rounding <- function(part) {
   values <- part$sketch$landmarks[[part$variable]]$values
   64 * .Machine$double.eps * part$moments$trace * max(values) / min(values)
@@ -325,9 +325,10 @@ covariance_values <- function(covariance, rounding) {
 
 # --- The object --------------------------------------------------------------
 
-# The landmarks, as the sample of a test: `parts` is list(weights: those of each
-# sample's mean, m x samples; sizes; lost: the share of the trace that each
-# loses, NA where that is not known; left: rows that do not count).
+# The landmarks as the sample of a test, with `parts`: the weights of the mean
+# of each sample (an m x samples matrix), their sizes, the shares of the trace
+# that are lost (NA where not known), and the number of rows that are `left`
+# out.
 parts_support <- function(parts, left) {
   support <- sample_support(parts[[1L]])
   support["group"] <- list(NULL)
@@ -353,7 +354,7 @@ sample_lines.landmark_sample <- function(sample) {
     })
 }
 
-# The means of the two sides have the weights of their rows.
+# The mean of a side weighs its samples by their rows.
 witness_weights.landmark_sample <- function(sample, test, side) {
   if (any(test$statistics$order > 0L)) {
     stop_input("'type' must not be \"witness\" for filtered statistics of ",

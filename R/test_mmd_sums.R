@@ -1,34 +1,38 @@
-# Sums of a Gram matrix over the samples for many labelings at once, the
-# statistics of mmd_test() that are made of them, those of any estimator, and
-# null distributions.
+# The statistics of mmd_test() from sums of a Gram matrix over the samples, for
+# many labelings at once, those of any estimator, and null distributions.
 
 # --- Where the kernel values come from ---------------------------------------
 
-# What changes places: list(unit: that of each point, NULL where points are
-# units; sizes: units in each sample; points: of each sample; blocks: NULL or
-# the codes of what changes places with what; weights: the points of each unit,
-# where the samples' sizes change with the labels; bin: points of a bin). Bins
-# are drawn.
+# The points of a test for sums over labelings, "the layout":
+#   sizes     the units of each sample
+#   points    the points of each sample
+#   blocks    the block of each unit, or NULL
+#   unit      the unit of each point; NULL where points are units
+#   weights   the points of each unit, where the sizes of the samples change
+#             with the labels
+#   bin       the points of a bin
+new_layout <- function(sizes, points = sizes, blocks = NULL, unit = NULL,
+                       weights = NULL, bin = NULL) {
+  list(sizes = sizes, points = points, blocks = blocks, unit = unit,
+       weights = weights, bin = bin)
+}
+
+# The layout of a scheme; bins are drawn.
 label_layout <- function(samples, scheme) {
-  units <- plain_layout(samples, scheme$blocks)
   if (!is.null(scheme$bins)) {
     return(binned_layout(samples$sizes, scheme$bins))
   }
-  if (!is.null(scheme$clusters)) {
-    units$sizes <- scheme$sizes
-    total <- sum(scheme$sizes)
-    check_memory(total, total, "use fewer clusters", copies = 10)
-    units$unit <- scheme$clusters
-    units$weights <- as.double(tabulate(scheme$clusters, total))
+  if (is.null(scheme$clusters)) {
+    return(new_layout(samples$sizes, blocks = scheme$blocks))
   }
-  units
+  total <- sum(scheme$sizes)
+  check_memory(total, total, "use fewer clusters", copies = 10)
+  new_layout(scheme$sizes, samples$sizes, scheme$blocks, scheme$clusters,
+             as.double(tabulate(scheme$clusters, total)))
 }
 
-plain_layout <- function(samples, blocks = NULL) {
-  list(sizes = samples$sizes, points = samples$sizes, blocks = blocks)
-}
-
-# The points of a sample that fill no bin stay together and never change places.
+# The layout of bins. The points of a sample that fill no bin stay together and
+# never change places.
 binned_layout <- function(sizes, bins) {
   size <- min(sizes) %/% bins
   most <- sum(sizes) / size
@@ -39,33 +43,41 @@ binned_layout <- function(sizes, bins) {
   first <- cumsum(units) - units
   # The unit of each point, in random order within its sample.
   unit <- unlist(lapply(seq_along(units), \(g) {
-    of <- c(rep(seq_len(counts[g]), each = size), rep(counts[g] + 1L, left[g]))
-    (first[g] + of)[order(sample.int(sizes[g]))]
+    own <- c(rep(seq_len(counts[g]), each = size), rep(counts[g] + 1L, left[g]))
+    (first[g] + own)[order(sample.int(sizes[g]))]
   }))
   free <- sequence(units) <= rep(counts, units)
-  list(unit = unit, sizes = units, points = sizes, bin = size,
-       blocks = ifelse(free, 1L, 1L + cumsum(!free)))
+  new_layout(units, sizes, ifelse(free, 1L, 1L + cumsum(!free)), unit,
+             bin = size)
 }
 
-# The units with list(native, rates, rows, diagonal, moments): native: sources
-# for the core, one with all rates or one for each bandwidth; rows, diagonal:
-# row sums and diagonal, one column a bandwidth; moments of units of points, see
-# labeled_sums().
-label_source <- function(samples, units) {
+# What sums over labelings are made of, "the source": the fields of the layout,
+# but for `unit`, and
+#   native    sources for the core, one for each bandwidth, or one with all
+#             `rates`
+#   rows      the row sums, a column for each bandwidth
+#   diagonal  likewise
+#   moments   of units of points, see labeled_sums()
+#   shifts    see center_source_sums()
+new_label_source <- function(layout, native, rows, diagonal, moments = NULL) {
+  c(layout, list(native = native, rows = rows, diagonal = diagonal,
+                 moments = moments))
+}
+
+label_source <- function(samples, layout) {
   sample <- samples$sample
   bandwidths <- samples$bandwidths
-  if (!is.null(units$unit)) {
-    return(gather_units(samples, units))
+  if (!is.null(layout$unit)) {
+    return(gather_units(samples, layout))
   }
   blocks <- if (!stores_gram(sample)) sample$blocks
   sample <- without_blocks(sample)
   each <- by_bandwidth(sample, bandwidths)
   native <- lapply(each, sample_source)
-  rows <- vapply(native, \(of) .Call(C_r_kernel_rows, of), numeric(sample$n))
-  source <- c(units, list(
-    native = native, rows = check_overflow(sample$kernel, rows),
-    diagonal = vapply(each, sample_diagonal, numeric(sample$n))
-  ))
+  rows <- vapply(native, \(one) .Call(C_r_kernel_rows, one), numeric(sample$n))
+  rows <- check_overflow(sample$kernel, rows)
+  source <- new_label_source(layout, native, rows,
+                             vapply(each, sample_diagonal, numeric(sample$n)))
   if (!is.null(bandwidths)) {
     unit <- max(power_of_two(sample$x), .Machine$double.xmin)
     distance <- points_sample(sample$x, new_kernel("sqdist", "", unit))
@@ -75,15 +87,15 @@ label_source <- function(samples, units) {
   if (is.null(blocks)) source else center_source_sums(source, each, blocks)
 }
 
-# The source given blocks, without a look at HKH: labels change places within
+# The source given blocks, without HKH itself. Labels change places within
 # blocks, so that the block means a of a set s are always the same, and s'HKHs =
-# s'Ks - 2 s'Ka + a'Ka. For each bandwidth list(shift: Ka, of each group, norm:
-# a'Ka, of each two groups).
+# s'Ks - 2 s'Ka + a'Ka. The source gets `shifts`: for each bandwidth Ka of each
+# group (shift) and a'Ka of each two groups (norm).
 center_source_sums <- function(source, each, blocks) {
   sizes <- source$sizes
   groups <- diag(length(sizes))[rep(seq_along(sizes), sizes), , drop = FALSE]
   a <- groups - center_blocks(groups, blocks)
-  source$given <- lapply(each, \(sample) {
+  source$shifts <- lapply(each, \(sample) {
     shift <- as.matrix(sample_apply(sample, a))
     list(shift = shift, norm = crossprod(a, shift))
   })
@@ -98,19 +110,19 @@ center_source_sums <- function(source, each, blocks) {
   source
 }
 
-# What s'Ks of each set of a chunk is larger by than s'HKHs; a column for each
-# bandwidth.
+# s'Ks - s'HKHs of each set of a chunk; a column for each bandwidth.
 given_forms <- function(source, labels) {
   set <- rep_len(seq_len(labels$sets), labels$count)
-  vapply(source$given, \(of) {
+  vapply(source$shifts, \(one) {
     shift <- .Call(C_r_subset_sums, labels$subsets, labels$count,
-                   tcross(of$shift, labels$groups))
+                   tcross(one$shift, labels$groups))
     2 * shift[cbind(seq_along(set), set)] -
-      rowSums(product(labels$groups, of$norm) * labels$groups)[set]
+      rowSums(product(labels$groups, one$norm) * labels$groups)[set]
   }, numeric(length(set)))
 }
 
-# The sample with each of many bandwidths; itself where there are none.
+# The sample with each of many bandwidths, a list; of the sample itself where
+# there are none.
 by_bandwidth <- function(sample, bandwidths) {
   if (is.null(bandwidths)) {
     return(list(sample))
@@ -120,48 +132,52 @@ by_bandwidth <- function(sample, bandwidths) {
   })
 }
 
-# The sums of kernel values over units of points, which are a Gram matrix of
-# units.
-gather_units <- function(samples, units) {
-  unit <- units$unit
-  order <- order(unit)
-  total <- sum(units$sizes)
-  each <- by_bandwidth(sample_take(samples$sample, order), samples$bandwidths)
+# The source of the Gram matrix of units, whose values are sums over their
+# points.
+gather_units <- function(samples, layout) {
+  unit <- layout$unit
+  sorted <- order(unit)
+  total <- sum(layout$sizes)
+  each <- by_bandwidth(sample_take(samples$sample, sorted), samples$bandwidths)
   gathered <- lapply(each, \(sample) {
     block <- .Call(C_r_block_sums, sample_source(sample), tabulate(unit, total),
                    NULL, NULL, NULL, TRUE)
     check_overflow(sample$kernel, block$sums)
-    block$diagonal <- rowsum(sample_diagonal(sample), unit[order])
+    block$diagonal <- rowsum(sample_diagonal(sample), unit[sorted])
     block
   })
-  c(units[names(units) != "unit"], list(
-    native = lapply(gathered, \(b) native_source(NULL, b$sums)),
-    rows = vapply(gathered, \(b) rowSums(b$sums), numeric(total)),
-    diagonal = vapply(gathered, `[[`, numeric(total), "diagonal"),
-    moments = vapply(gathered, `[[`, numeric(2), "moments")
-  ))
+  layout["unit"] <- list(NULL)
+  new_label_source(
+    layout, lapply(gathered, \(b) native_source(NULL, b$sums)),
+    vapply(gathered, \(b) rowSums(b$sums), numeric(total)),
+    vapply(gathered, `[[`, numeric(total), "diagonal"),
+    vapply(gathered, `[[`, numeric(2), "moments")
+  )
 }
 
 # --- Sums over labelings -----------------------------------------------------
 
 sets_at_once <- 2048L
 
-# For each bandwidth, list(within, cross, trace, sizes, moments): the observed
-# labeling and then each permutation, one a row; sums of kernel values within
-# groups, between groups (a column for each pair g < h, or one with the sum over
-# all pairs if `pairs` is FALSE), on the diagonal, and the points of each group;
-# and the sums of |K_ij| and K_ij^2 over all pairs of points.
+# For each bandwidth the sums of kernel values over groups, "the sums", with a
+# row for each labeling, the observed one first:
+#   within    a column for each group
+#   cross     a column for each pair g < h, or without `pairs` one with their
+#             sum
+#   trace     on the diagonal, a column for each group
+#   sizes     the points of each group
+#   moments   the sums of |K_ij| and K_ij^2 over all pairs of points
 labeled_sums <- function(source, scheme, pairs, progress) {
   gather_sums(source, in_label_chunks(
     source, scheme, pairs, progress, \(labels) subset_sums(source, labels)
   ))
 }
 
-# use(labels) of chunks of labelings, the observed one first in the first:
-# list(subsets, sets: how many of each labeling, groups: the groups of each set,
-# count: the sets of all).
-in_label_chunks <- function(units, scheme, pairs, progress, use) {
-  groups <- length(units$sizes)
+# The results of use(labels) for chunks of labelings, the observed one first. A
+# chunk has the subsets as bits, the number of `sets` of each labeling, the
+# `groups` that are in each set, and the `count` of sets in all.
+in_label_chunks <- function(layout, scheme, pairs, progress, use) {
+  groups <- length(layout$sizes)
   sets <- diag(groups) == 1
   if (groups == 2L) {
     sets <- take_rows(sets, 1L)
@@ -175,33 +191,35 @@ in_label_chunks <- function(units, scheme, pairs, progress, use) {
     if (!is.null(permutations)) storage.mode(permutations) <- "integer"
     observed <- start == 0L
     use(list(
-      subsets = .Call(C_r_subsets, permutations, count, units$sizes, sets,
-                      units$blocks, observed),
+      subsets = .Call(C_r_subsets, permutations, count, layout$sizes, sets,
+                      layout$blocks, observed),
       sets = nrow(sets), groups = sets + 0,
       count = as.double(count + observed) * nrow(sets)
     ))
   })
 }
 
-# Quadratic forms, and sums of rows, diagonal and weights, over the subsets of a
-# chunk, set by set of each labeling; one column a bandwidth.
+# The quadratic forms, and sums of rows, diagonal and weights, over the subsets
+# of a chunk, set by set of each labeling; a column for each bandwidth.
 subset_sums <- function(source, labels) {
   forms <- lapply(source$native, \(native) {
     .Call(C_r_subset_forms, native, labels$subsets, labels$count, source$rates)
   })
   bind <- \(field) do.call(cbind, lapply(forms, `[[`, field))
-  less <- if (is.null(source$given)) 0 else given_forms(source, labels)
-  sums <- \(v) .Call(C_r_subset_sums, labels$subsets, labels$count, v)
-  list(forms = bind("forms") - less, rows = sums(source$rows),
-       trace = sums(source$diagonal),
-       weights = if (!is.null(source$weights)) sums(matrix(source$weights)),
+  less <- if (is.null(source$shifts)) 0 else given_forms(source, labels)
+  sums_over <- \(v) .Call(C_r_subset_sums, labels$subsets, labels$count, v)
+  list(forms = bind("forms") - less, rows = sums_over(source$rows),
+       trace = sums_over(source$diagonal),
+       weights = if (!is.null(source$weights)) {
+         sums_over(matrix(source$weights))
+       },
        moments = bind("moments"), sets = labels$sets)
 }
 
-# From the subset_sums() of all chunks.
+# The sums over groups from the subset_sums() of all chunks.
 gather_sums <- function(source, parts) {
   groups <- length(source$sizes)
-  # Labelings x sets, of bandwidth j.
+  # A matrix labelings x sets for bandwidth j.
   bind <- \(name, j) {
     matrix(unlist(lapply(parts, \(part) part[[name]][, j])),
            ncol = parts[[1L]]$sets, byrow = TRUE)
@@ -227,14 +245,14 @@ gather_sums <- function(source, parts) {
   })
 }
 
-# From sums over sets, the first of which are the groups (of two, the first), to
-# sums over the groups.
+# Sums over groups from those over sets. The first sets are the groups; of two
+# groups only the first is a set.
 by_group <- function(sums, whole, groups) {
   if (groups == 2L) cbind(sums, whole - sums) else
     take_columns(sums, seq_len(groups))
 }
 
-# From forms over sets to sums within and between groups.
+# Sums within and between groups from forms over sets.
 block_sums <- function(forms, rows, trace, total, whole, groups) {
   trace <- by_group(trace, whole, groups)
   if (groups == 2L) {
@@ -282,7 +300,7 @@ compare_sums <- function(samples, options, scheme, settled) {
   several <- length(samples$sizes) > 2L
   alpha <- size <- NULL
   if (!is.null(samples$bandwidths)) {
-    # The distance for the average of the kernels.
+    # The distance is that of the average kernel.
     plain <- mean(vapply(each, \(sums) {
       mmd_values(observed_sums(sums), "biased")
     }, 1))
@@ -314,28 +332,28 @@ compare_sums <- function(samples, options, scheme, settled) {
 
 mmd_name <- \(several) if (several) "sum of MMD^2" else "MMD^2"
 
-# The sums of the observed labeling.
+# The sums of the observed labeling alone.
 observed_sums <- function(sums) {
   lapply(sums[c("within", "cross", "trace", "sizes")], \(a) {
     take_rows(a, 1L)
   })
 }
 
-# The statistic of(sums) of each pair of samples; sums: of one labeling, with
-# those between groups pair by pair.
-mmd_of_pairs <- function(sums, of) {
+# The statistic values_of(sums) of each pair of samples; sums: of one labeling,
+# with a column of `cross` for each pair.
+mmd_of_pairs <- function(sums, values_of) {
   each <- utils::combn(ncol(sums$within), 2L)
   vapply(seq_len(ncol(each)), \(p) {
     two <- lapply(sums[c("within", "trace", "sizes")], \(a) {
       take_columns(a, each[, p])
     })
-    of(c(two, list(cross = take_columns(sums$cross, p))))
+    values_of(c(two, list(cross = take_columns(sums$cross, p))))
   }, numeric(1))
 }
 
-# sum_g m_g |mu_g - mu|^2 / sum_i |phi_i - mu|^2 of plain means as the labels
-# stand, both added up over the bandwidths; 0 where all points are the same to
-# the kernel.
+# The share between samples, sum_g m_g |mu_g - mu|^2 / sum_i |phi_i - mu|^2 of
+# plain means for the observed labeling, numerator and denominator added up over
+# the bandwidths; 0 where all points are the same to the kernel.
 between_share <- function(each) {
   parts <- vapply(each, \(sums) {
     sums <- observed_sums(sums)
@@ -352,8 +370,8 @@ between_share <- function(each) {
   min(1, max(0, parts[["between"]] / parts[["all"]]))
 }
 
-# The comparison of plain means as the labels stand, by the biased statistic,
-# whose root is a distance.
+# The comparison of plain means for the observed labeling, by the biased
+# statistic, whose root is a distance.
 compare_plain <- function(source, statistic = NULL, height = 1) {
   several <- length(source$sizes) > 2L
   each <- labeled_sums(source, list(B = 0L), several, FALSE)
@@ -363,8 +381,9 @@ compare_plain <- function(source, statistic = NULL, height = 1) {
 }
 
 # The squared distance of two means, sums_xx/m_x^2 + sums_yy/m_y^2 - 2
-# sums_xy/(m_x m_y), or those of more, weighted by m_g m_h/N and added up;
-# unbiased without the diagonal, and m(m - 1) in place of m^2.
+# sums_xy/(m_x m_y), for each labeling; of more means all distances, weighted by
+# m_g m_h/N and added up. The unbiased one leaves out the diagonal and has m(m -
+# 1) in place of m^2.
 mmd_values <- function(sums, type) {
   unbiased <- type == "unbiased"
   sizes <- sums$sizes
@@ -375,12 +394,13 @@ mmd_values <- function(sums, type) {
   terms / if (ncol(sizes) == 2L) as.double(sizes[, 1L]) * sizes[, 2L] else n
 }
 
-# The share alpha of each group's shrinkage, labelings x groups.
+# The share alpha by which the mean of each group is shrunk, labelings x groups.
 group_shares <- function(sums, shares) {
   shares(sums$within / sums$sizes^2, sums$trace / sums$sizes, sums$sizes)
 }
 
-# Of the means shrunk towards 0, each by its own factor.
+# The squared distance of means that are shrunk towards 0, each by its own
+# share.
 shrunk_values <- function(sums, shares) {
   keep <- 1 - group_shares(sums, shares)
   pairs <- utils::combn(ncol(keep), 2L)
@@ -394,9 +414,9 @@ fused_values <- function(sums) {
   z <- vapply(sums, \(one) {
     n <- sum(one$sizes[1L, ])
     m <- pmin(one$sizes[, 1L], one$sizes[, 2L])
-    # Squares of the values off the diagonal, which is 1.
+    # The mean square of the values off the diagonal, which is 1.
     square <- (one$moments[2L] - n) / (n * (n - 1))
-    # Where no two points are alike, nothing is to be told apart.
+    # There is nothing to tell apart where no two points are alike.
     scale <- if (square > 0) sqrt(m * (m - 1) / square) else 0
     scale * mmd_values(one, "unbiased")
   }, numeric(nrow(sums[[1L]]$within)))
@@ -433,7 +453,7 @@ compare_fits <- function(samples, options, scheme, settled) {
     sum(samples$sizes^3) / 3, options$progress
   )
   samples$sample <- given_blocks(sample, blocks)
-  plain <- compare_plain(label_source(samples, plain_layout(samples)))
+  plain <- compare_plain(label_source(samples, new_layout(samples$sizes)))
   several <- length(scheme$sizes) > 2L
   new_comparison(new_statistic(mmd_name(several), values, NULL), values[1L],
                  plain$share, if (several) {
@@ -441,9 +461,9 @@ compare_fits <- function(samples, options, scheme, settled) {
                  })
 }
 
-# What the sums of one labeling would be of plain means with the inner products
-# of those that the estimator gives for the points of each group, less the means
-# of its blocks where features are not centered yet.
+# The sums of one labeling for the means that the estimator gives for the points
+# of each group, as if these were plain means; the means of blocks are taken
+# away where features are not centered yet.
 mean_sums <- function(sample, points, estimator, blocks) {
   sizes <- lengths(points)
   means <- lapply(points, \(i) {
@@ -490,8 +510,8 @@ mmd_null <- function(samples, options, scheme, comparison) {
   drawn_null(statistic, scheme)
 }
 
-# Draws of sum_l gamma_l/N (Z_l^2 - unbiased), chi-squared with groups - 1
-# degrees of freedom, in the units of the statistic.
+# B draws of sum_l gamma_l/N (Z_l^2 - unbiased), Z_l^2 chi-squared with groups -
+# 1 degrees of freedom, in the units of the statistic.
 spectrum_draws <- function(samples, options, B) {
   values <- null_spectrum(samples$sample, samples)
   values <- values[values > 0]
@@ -512,7 +532,7 @@ null_spectrum.kernmean_sample <- function(sample, samples) {
               "the centered Gram matrix")
 }
 
-# A gamma law with the mean and variance of the biased statistic over all
+# The gamma law with the mean and variance of the biased statistic over all
 # permutations; none if the statistic is constant.
 permutation_gamma <- function(observed, source, sizes, square) {
   rows <- source$rows[, 1L]
@@ -531,9 +551,10 @@ permutation_gamma <- function(observed, source, sizes, square) {
 }
 
 # Mean and variance of the statistic of two samples over all permutations, from
-# the row sums, the diagonal and the sum of squares of K: a form of K, centered,
-# and of weights of pairs, ww' with w = 1/m and -1/n, or without its diagonal.
-# The variance is NA where it cannot be told from rounding.
+# the row sums, the diagonal and the sum of squares of K. The statistic is the
+# form of the centered K and of the weights ww' with w = 1/m and -1/n, or of
+# these without their diagonal. The variance is NA where it cannot be told from
+# rounding.
 labeled_moments <- function(rows, diagonal, sizes, square, type) {
   n <- sum(sizes)
   weights <- list(diagonal = rep(1 / sizes^2, sizes), trace = sum(1 / sizes),

@@ -35,11 +35,10 @@
 #' Each pair takes the time of its two-sample test. Groups of at most a quarter
 #' of a `reference` take less: for averages and kernels of one sign their
 #' statistics come from the sums of one fold over all points. With
-#' \eqn{r_i}{r_i} the sum of row i of K over the pair, \eqn{t = \sum_i r_i}{
-#' t = sum r_i}, s the
-#' smaller sample as relabeled (m points, the other n), \eqn{q = \sum_{ij \in s}
-#' K_{ij}}{q = the sum of K over s and s} and \eqn{\rho = \sum_{i \in s}
-#' r_i}{rho = the sum of r over s},
+#' \eqn{r_i}{r_i} the sum of row i of K over the pair, \eqn{t = \sum_i
+#' r_i}{t = sum r_i}, s the smaller sample as relabeled (m points, the other n),
+#' \eqn{q = \sum_{ij \in s} K_{ij}}{q = the sum of K over s and s} and
+#' \eqn{\rho = \sum_{i \in s} r_i}{rho = the sum of r over s},
 #' \deqn{\mathrm{MMD}^2 = q/m^2 + (t - 2\rho + q)/n^2 - 2(\rho -
 #' q)/(mn),}{MMD^2 = q/m^2 + (t - 2 rho + q)/n^2 - 2 (rho - q)/(mn),}
 #' and the unbiased statistic likewise: O(N^2 d) time for all N points together,

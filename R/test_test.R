@@ -290,8 +290,8 @@ check_permutations <- function(options, units,
   } else if (!is.null(permutations)) {
     fixed <- names(Filter(length, units[c("clusters", "blocks")]))
     if (length(fixed)) {
-      stop_input("'", fixed[1L], "' must be NULL when 'permutations' is a matrix ",
-                 "or a design")
+      stop_input("'", fixed[1L], "' must be NULL when 'permutations' is a ",
+                 "matrix or a design")
     }
     scheme[c("matrix", "complete")] <-
       given_permutations(permutations, sizes, B, order)
