@@ -273,22 +273,9 @@ test_dependence.test_variables <- function(data, asked) {
   if (options$operator) {
     options$estimator <- est_operator(options$estimator, "estimator")
   }
-  least <- if (options$null == "gamma") 6L else if (
-    options$statistic == "unbiased" || !is.null(options$bandwidths)
-  ) 4L else 2L
-  if (n < least) {
-    stop_input("'x' must have at least ", least, " rows for this test, not ", n)
-  }
   options <- settle_joint(options, variables, asked)
+  check_hsic(options, variables, n)
   filter <- options$filter
-  if (asked$several || isTRUE(filter$name != "none")) {
-    for (variable in variables) check_definite(variable$sample$kernel)
-  }
-  if (!is.null(filter) && !identical(filter$factors, 1) &&
-        !any(vapply(variables, varies_bandwidth, NA))) {
-    stop_input("'factors' must be NULL where no variable has a bandwidth of ",
-               "numbers alone")
-  }
   if (is_single(filter)) {
     variables <- lapply(variables, vary_bandwidth, filter$factors)
     options["filter"] <- list(without_factor(filter))
@@ -311,6 +298,25 @@ test_dependence.test_variables <- function(data, asked) {
   new_hsic_test(variables, options, scheme,
                 find_dependence(variables, options, scheme), stored(asked),
                 data)
+}
+
+# Errors of options that do not fit the variables, of n values each.
+check_hsic <- function(options, variables, n) {
+  least <- if (options$null == "gamma") 6L else if (
+    options$statistic == "unbiased" || !is.null(options$bandwidths)
+  ) 4L else 2L
+  if (n < least) {
+    stop_input("'x' must have at least ", least, " rows for this test, not ", n)
+  }
+  filter <- options$filter
+  if (options$several || isTRUE(filter$name != "none")) {
+    for (variable in variables) check_definite(variable$sample$kernel)
+  }
+  if (!is.null(filter) && !identical(filter$factors, 1) &&
+        !any(vapply(variables, varies_bandwidth, NA))) {
+    stop_input("'factors' must be NULL where no variable has a bandwidth of ",
+               "numbers alone")
+  }
 }
 
 joint_most_points <- 1000

@@ -2,9 +2,9 @@
 # forms sum_ij k_ij l_p(i)p(j) of many permutations p at once, what estimators
 # make of them, and the joint test.
 
-# What a test of independence finds, "a dependence": the statistic, its null
-# distribution, HSIC_xy/sqrt(HSIC_xx HSIC_yy) as `share`, and what the estimator
-# chose, of operators (estimator, alpha, candidates) or variables (noise,
+# A dependence, which a test of independence finds: the statistic, its null
+# distribution, HSIC_xy/sqrt(HSIC_xx HSIC_yy) as `share`, and the choices of the
+# estimator, on operators (estimator, alpha, candidates) or variables (noise,
 # smoothing).
 new_dependence <- function(statistic, null, share = NULL, estimator = NULL,
                            alpha = NULL, candidates = NULL) {
@@ -39,7 +39,7 @@ find_dependence <- function(variables, options, scheme) {
   c(found, settled[c("noise", "smoothing")], source["ranks"])
 }
 
-# What the statistic of a test of independence is called.
+# The name of the statistic of a test of independence.
 hsic_name <- function(options) {
   if (isTRUE(options$several)) {
     return("dHSIC")
@@ -48,7 +48,7 @@ hsic_name <- function(options) {
   if (is.null(options$bandwidths) && !only_fused) "HSIC" else "fused HSIC"
 }
 
-# What an average settles on for each variable by itself: other samples, the
+# The choices of an average for each variable by itself: other samples, the
 # factor of the statistic (height), noise and smoothing. An estimator that
 # shrinks an operator chooses later, see fitted_dependence().
 settle_variables <- function(variables, options) {

@@ -575,13 +575,8 @@ new_mmd_test <- function(samples, options, scheme, comparison, arguments,
   new_test(
     "mmd_test", options, comparison$statistic, null,
     parameter = c(
-      if (options$null == "gamma") null$gamma else c(
-        if (several) c(groups = length(sizes), N = sum(sizes)) else
-          c(m = sizes[[1L]], n = sizes[[2L]]),
-        clusters = if (!is.null(scheme$clusters)) sum(scheme$sizes),
-        blocks = if (!is.null(scheme$given)) max(scheme$given),
-        bins = samples$bins, B = scheme$B
-      ), bandwidth
+      if (options$null == "gamma") null$gamma else
+        mmd_counts(sizes, scheme, samples$bins), bandwidth
     ),
     estimate = c(
       MMD = if (!several && is.null(samples$bandwidths)) {
@@ -608,6 +603,15 @@ new_mmd_test <- function(samples, options, scheme, comparison, arguments,
     unbiased = unbiased_summary(comparison, samples, options, scheme),
     arguments = arguments, views = samples$views, origin = samples$origin
   )
+}
+
+# The parameters of a test that are counts.
+mmd_counts <- function(sizes, scheme, bins) {
+  c(if (length(sizes) > 2L) c(groups = length(sizes), N = sum(sizes)) else
+      c(m = sizes[[1L]], n = sizes[[2L]]),
+    clusters = if (!is.null(scheme$clusters)) sum(scheme$sizes),
+    blocks = if (!is.null(scheme$given)) max(scheme$given),
+    bins = bins, B = scheme$B)
 }
 
 bin_words <- \(size) paste("of bins of", count_of(size, "point"))

@@ -69,15 +69,16 @@ statistic_makers <- function() {
   )
 }
 
-# What the constructors make statistics of, "the points": samples with the
+# "The points", which the constructors make statistics of: samples with the
 # bandwidth of one factor, their source and layout, the labelings of all draws
-# in chunks, what was asked for, and the height of the plain statistic. What
-# takes time is computed when a constructor first asks for it:
+# in chunks, the filter, the type of the statistic, whether the draws are
+# complete, and the height of the plain statistic. What takes time is computed
+# when a constructor first asks for it:
 #   sums      of K, for each labeling
 #   sample    whose K is centered
 #   featured  do features take the place of n x n matrices?
 #   spectrum  see filter_spectrum()
-#   centered  K^c, or features, with the largest eigenvalue, as of
+#   centered  K^c, or features, with the largest eigenvalue, see
 #             checked_centered()
 #   filtered  a function of the ratio: M, or features of it
 new_labeled_points <- function(samples, source, layout, labels, filter, type,
@@ -479,41 +480,46 @@ filtered_witness <- function(test, w) {
                         "the pooled sample")
   sample <- settled_sample(sample, settled)
   sample <- filterable_sample(times_bandwidth(sample, row$factor))
-  w <- matrix(w)
-  given <- given_blocks(sample, test$origin$blocks)
-  if (row$order == 0L) {
-    values <- \(apply) drop(apply(w))
+  values <- if (row$order == 0L) {
+    w <- matrix(w)
+    \(apply) drop(apply(w))
   } else {
-    spectrum <- filter_spectrum(given, min(filter$ratio))
-    # Eigenvectors of eigenvalues that are nearly 0 may have a share of the
-    # mean.
-    u <- center_columns(spectrum$vectors)
-    l <- spectrum$values
-    gain <- spectrum_gain(spectrum, row$ratio, filter$name) / l
-    means <- sample_rows(sample) / sample$n
-    values <- if (row$order == 1L) {
-      a <- product(u, gain * cross(u, w))
-      \(apply) drop(apply(a)) - sum(a * means)
-    } else {
-      centers <- drop(cross(u, matrix(means)))
-      inner <- cross(u, u * drop(w))
-      side <- match(row$order, one_sided)
-      # A^(-1) between inner products with the axes times roots of n l.
-      resolve <- if (is.na(side)) diag(gain, length(l)) else {
-        own <- take_rows(u, as.integer(test$groups) == side)
-        scales <- rep(sample$n * l / nrow(own), each = length(l))
-        solve(cross(own) * scales + diag(row$ratio * l[1L], length(l)))
-      }
-      \(apply) {
-        k <- apply(u)
-        q <- product(k - rep(centers, each = nrow(k)), resolve)
-        rowSums(product(q, inner) * q)
-      }
-    }
+    spectrum <- filter_spectrum(given_blocks(sample, test$origin$blocks),
+                                min(filter$ratio))
+    witness_in_axes(spectrum, matrix(w), row, filter$name,
+                    sample_rows(sample) / sample$n, test$groups)
   }
   list(at = \(new) values(\(v) sample_at(sample, new, v)),
        at_points = \() values(\(v) as.matrix(sample_apply(sample, v))),
        what = if (!row$order %in% 0:1) "farther out")
+}
+
+# The witness of orders 1 and 2 and of one side, in the axes of a spectrum, as a
+# function of apply(v), which returns K v at the points that are asked for. row:
+# of the table of statistics; means: the row means of K.
+witness_in_axes <- function(spectrum, w, row, name, means, groups) {
+  # Eigenvectors of eigenvalues that are nearly 0 may have a share of the mean.
+  u <- center_columns(spectrum$vectors)
+  l <- spectrum$values
+  gain <- spectrum_gain(spectrum, row$ratio, name) / l
+  if (row$order == 1L) {
+    a <- product(u, gain * cross(u, w))
+    return(\(apply) drop(apply(a)) - sum(a * means))
+  }
+  centers <- drop(cross(u, matrix(means)))
+  inner <- cross(u, u * drop(w))
+  side <- match(row$order, one_sided)
+  # A^(-1) stands between inner products with the axes times roots of n l.
+  resolve <- if (is.na(side)) diag(gain, length(l)) else {
+    own <- take_rows(u, as.integer(groups) == side)
+    scales <- rep(nrow(u) * l / nrow(own), each = length(l))
+    solve(cross(own) * scales + diag(row$ratio * l[1L], length(l)))
+  }
+  \(apply) {
+    k <- apply(u)
+    q <- product(k - rep(centers, each = nrow(k)), resolve)
+    rowSums(product(q, inner) * q)
+  }
 }
 
 # The words in brackets that say which statistic the witness is of.

@@ -51,8 +51,8 @@ binned_layout <- function(sizes, bins) {
              bin = size)
 }
 
-# What sums over labelings are made of, "the source": the fields of the layout,
-# but for `unit`, and
+# The source of the sums over labelings: the fields of the layout, without
+# `unit` where units are gathered, and
 #   native    sources for the core, one for each bandwidth, or one with all
 #             `rates`
 #   rows      the row sums, a column for each bandwidth
@@ -273,16 +273,16 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
 
 # --- The statistics ----------------------------------------------------------
 
-# What a test finds of samples, "a comparison":
-#   statistic   see new_statistic()
-#   plain    the squared distance of the means of two samples; with filters and
-#            many bandwidths that of plain means
-#   share    of the total that lies between the samples
-#   pairs    of several samples, MMD^2 of each pair
-#   alpha    the share of shrinkage of each mean
-#   source, sums   of statistics made of sums, see new_label_source() and
-#            labeled_sums()
-#   settled  what the estimator chose, see est_settle()
+# A comparison, which a test of samples finds:
+#   statistic see new_statistic()
+#   plain     the squared distance of the means of two samples; with filters and
+#             many bandwidths that of plain means
+#   share     of the total that lies between the samples
+#   pairs     of several samples, MMD^2 of each pair
+#   alpha     the share of shrinkage of each mean
+#   source    of statistics made of sums, see new_label_source()
+#   sums      likewise, see labeled_sums()
+#   settled   the choices of the estimator, see est_settle()
 new_comparison <- function(statistic, plain, share, pairs = NULL, alpha = NULL,
                            source = NULL, sums = NULL, settled = NULL) {
   list(statistic = statistic, plain = plain, share = share, pairs = pairs,

@@ -67,14 +67,11 @@ aggregate_statistics <- function(statistics, complete) {
     means <- field("order") %in% 0:1
     weight[means] <- weight_of_means * weight[means]
   }
-  drawn <- if (complete) take_rows(values, -1L) else values
-  mean <- colMeans(drawn)
-  sd <- sqrt(colSums((drawn - rep(mean, each = nrow(drawn)))^2) /
-               max(1, nrow(drawn) - 1))
-  still <- !(sd > 1e-10 * (abs(mean) + size))
-  z <- (values - rep(mean, each = nrow(values))) /
-    rep(ifelse(still, 1, sd) / weight, each = nrow(values))
-  z[, still] <- 0
+  units <- draw_units(values, size, complete)
+  sd <- ifelse(units$still, 1, units$sd)
+  z <- (values - rep(units$mean, each = nrow(values))) /
+    rep(sd / weight, each = nrow(values))
+  z[, units$still] <- 0
   top <- row_max(z)
   # The first of those that are equal but for rounding.
   largest <- which(z[1L, ] >= top[1L] - tie_slack * (1 + abs(top[1L])))[1L]
@@ -90,14 +87,24 @@ aggregate_statistics <- function(statistics, complete) {
   if (length(statistics) > 1L) {
     same <- vapply(statistics, \(s) identical(s$factor, joint$factor), NA)
     # A small deviation makes the rounding of the statistic large.
-    slack <- if (still[largest]) 0 else 1e-2 * size[largest] / sd[largest]
-    joint <- new_statistic("max z", top, 1 + slack, spectra = do.call(
+    slack <- if (!units$still[largest]) 1e-2 * size[largest] / sd[largest]
+    joint <- new_statistic("max z", top, sum(1, slack), spectra = do.call(
       rbind, lapply(statistics[same], `[[`, "spectra")
     ))
   }
   joint$left <- max(field("left"))
   joint$table <- table
   joint
+}
+
+# Mean and standard deviation of each statistic, a column, over the draws; a
+# statistic is `still` where they do not vary but for rounding.
+draw_units <- function(values, size, complete) {
+  drawn <- if (complete) take_rows(values, -1L) else values
+  mean <- colMeans(drawn)
+  sd <- sqrt(colSums((drawn - rep(mean, each = nrow(drawn)))^2) /
+               max(1, nrow(drawn) - 1))
+  list(mean = mean, sd = sd, still = !(sd > 1e-10 * (abs(mean) + size)))
 }
 
 # --- p-values ----------------------------------------------------------------

@@ -202,7 +202,7 @@ settled_sample <- function(sample, settled) {
 
 # --- Permutations ------------------------------------------------------------
 
-# What changes places, "the units", points or whole clusters:
+# The units, points or whole clusters, that change places:
 #   sizes     the number of units in each group
 #   blocks    the block of each unit, within which units change places, or NULL
 #   clusters  the cluster of each point, or NULL where points are the units
