@@ -209,9 +209,9 @@ settled_sample <- function(sample, settled) {
 #   given     the block of each point, or NULL
 #   words     for print(), as "within blocks"
 #   moved     see exchange_units()
-new_units <- function(sizes, blocks = NULL, clusters = NULL, given = blocks,
-                      words = NULL) {
-  list(sizes = sizes, blocks = blocks, clusters = clusters, given = given,
+new_test_units <- function(sizes, blocks = NULL, clusters = NULL,
+                           words = NULL) {
+  list(sizes = sizes, blocks = blocks, clusters = clusters, given = blocks,
        words = words)
 }
 
@@ -224,7 +224,7 @@ read_units <- function(blocks, clusters, order, sizes = NULL) {
       check_each(codes[[name]], length(order), name)[order]
     )
   }
-  new_units(sizes, codes$blocks, codes$clusters, words = c(
+  new_test_units(sizes, codes$blocks, codes$clusters, words = c(
     if (!is.null(clusters)) "of clusters", if (!is.null(blocks)) "within blocks"
   ))
 }
