@@ -106,7 +106,7 @@ test_that("what a sketch cannot do is refused with the reason", {
   s <- sketch()
   refused(hsic_test(kme_sketch(x, lx)), "a sketch of two variables")
   refused(hsic_test(s, y), "'y' must not be given")
-  refused(hsic_set(s, null = "permutation"), "one of \"spectrum\"")
+  refused(hsic_set(s, null = "permutation"), "must be \"spectrum\"")
   refused(hsic_set(s, statistic = "unbiased"), "must be \"biased\"")
   refused(hsic_test(s, estimator = "skmse"), "must be \"kme\"")
   refused(hsic_test(s, kernel_x = kx), "'kernel_x' must not be given")
