@@ -717,14 +717,14 @@ test_that("a damaged file of a checkpoint is named, a part done again", {
   expect_warning(s <- run(), "damaged; its part is worked on again",
                  class = "kernmean_warning_checkpoint")
   expect_identical(s, whole)
-  # Files that cannot be read, of one changed bit, and of another part.
+  # Files that cannot be read, files with changed bytes, and another part's.
   for (name in c(file, file.path(folder, "call.rds"))) {
     bytes <- readBin(name, "raw", file.size(name))
-    middle <- length(bytes) %/% 2
-    bit <- replace(bytes, middle, xor(bytes[middle], as.raw(1)))
+    middle <- length(bytes) %/% 2 + 0:7
+    changed <- replace(bytes, middle, xor(bytes[middle], as.raw(255)))
     other <- part_states(folder)[1]
     other <- readBin(other, "raw", file.size(other))
-    for (some in list(utils::head(bytes, -20), raw(), as.raw(1:99), bit,
+    for (some in list(utils::head(bytes, -20), raw(), as.raw(1:99), changed,
                       other)) {
       writeBin(some, name)
       if (name == file) {
