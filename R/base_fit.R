@@ -208,7 +208,7 @@ as.data.frame.summary.kernmean_fit <- function(x, ...) {
 
 # Degrees of freedom of the errors of so many clusters.
 error_freedom <- \(x) {
-  clusters <- x[["cluster"]] %||% x$arguments$clusters
+  clusters <- x$cluster %||% x$arguments$clusters
   if (is.null(clusters)) Inf else length(unique(clusters)) - 1
 }
 

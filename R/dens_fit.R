@@ -333,7 +333,7 @@ split_points <- function(part) {
 # A mixture with covariances, to which J, G and g are added, without
 # derivatives. Known G and g stay, as they do not depend on the weights.
 match_covariances <- function(q, parts, kernel) {
-  if (is.null(q[["g"]])) {
+  if (is.null(q$g)) {
     components <- components_of(q)
     q$g <- vapply(components, \(component) {
       sum(vapply(parts, \(part) {

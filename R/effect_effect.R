@@ -156,7 +156,7 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   n <- nrow(x)
   y <- read_effect_outcome(asked$y, n)
   treat <- read_treatment(asked$treat, n)
-  settings <- do.call(effect_settings, asked[["control"]], quote = TRUE)
+  settings <- do.call(effect_settings, asked$control, quote = TRUE)
   weights <- read_row_weights(asked$weights, n)
   clusters <- read_clusters(asked$clusters, n)
   if (!is.null(clusters)) clusters <- as.integer(clusters)

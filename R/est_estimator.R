@@ -284,7 +284,7 @@ estimator_word <- function(estimator) {
 # The estimator of a fit with other arguments: a rule of choice goes with its
 # estimator, a number replaces a rule, and a rule a number.
 change_estimator <- function(estimator, changes) {
-  other <- changes[["estimator"]]
+  other <- changes$estimator
   changes["estimator"] <- NULL
   kept <- NULL
   if (is.null(other)) {

@@ -518,13 +518,13 @@ rkhs_iv_nested.default <- function(a, b, c, d, y, w = NULL, subset = NULL,
     stop_input("'mu_h' must be as many values as 'mu_g', all the same finite ",
                "multiple of its")
   }
-  if (isTRUE(asked[["control"]]$intercept) && !is.null(asked$w)) {
+  if (isTRUE(asked$control$intercept) && !is.null(asked$w)) {
     stop_input("'intercept' must not be TRUE with 'w', which would move the ",
                "second moment")
   }
   fit_instruments(asked, c(a = "a", d = "d", b = "b", c = "c"),
                   list(d = asked$lambda_d, c = asked$lambda_c), asked$mu_g,
-                  if (length(ratio)) ratio)
+                  if (length(ratio)) ratio, asked$w)
 }
 
 nested_arguments <- door_table(
@@ -542,8 +542,8 @@ nested_arguments <- door_table(
 
 # The fit of a request. `called` has its names for the blocks of the estimator,
 # see iv_task.R.
-fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
-  control <- asked[["control"]]
+fit_instruments <- function(asked, called, lambda, mu, ratio = 1, w = NULL) {
+  control <- asked$control
   preset <- asked$preset
   nested <- length(called) > 2L
   blocks <- read_blocks(asked[sort(called)], asked$kernel, control$scale,
@@ -558,8 +558,6 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   } else {
     na_hint
   })
-  # `[[`, since asked$w would match asked$weights.
-  w <- asked[["w"]]
   if (!is.null(w)) w <- unname(check_outcome(w, n, "w", NULL))
   task <- new_iv_task(
     method, called, blocks, unname(y), rows[c("d", if (nested) "c")],
@@ -586,7 +584,7 @@ asked_ridges <- function(asked, lambda) {
 
 # The settings with the rule, and with the rows of landmarks.
 settled_control <- function(asked, nested, n) {
-  control <- asked[["control"]]
+  control <- asked$control
   control$rule <- control$rule %||%
     if (nested || !is.null(asked$preset)) "min" else "paired"
   landmarks <- control$landmarks
@@ -623,7 +621,7 @@ read_clusters <- function(clusters, n) {
 # The method of a request. Where both penalties are given it is "classic",
 # unless the request asks for what only the method "weak" has.
 iv_method <- function(asked, nested, mu, lambda) {
-  control <- asked[["control"]]
+  control <- asked$control
   method <- if (nested) "classic" else asked$method
   if (is.null(method)) {
     more <- c(list(control$correct),

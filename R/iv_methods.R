@@ -812,7 +812,9 @@ picture_function <- function(object, f, column, n) {
       ), 3L)), color = "grey30"
     ),
     xlim = if (!is.null(levels)) c(0.5, length(levels) + 0.5),
-    ticks = if (!is.null(levels)) list(at = seq_along(levels), labels = levels),
+    ticks_x = if (!is.null(levels)) {
+      list(at = seq_along(levels), labels = levels)
+    },
     panel = paste0(f, ": ", ylab, " against ", label)
   )
 }

@@ -699,7 +699,7 @@ picture_scree <- function(object, npcs) {
                    y1 = height, col = "#56B4E9", border = NA, main = TRUE),
          across_layer(h = 0, col = "black", lty = 1)),
     height, xlim = range(0.4, at + 0.6), ylim = range(0, 1.03 * height),
-    ticks = list(at = at, labels = names)
+    ticks_x = list(at = at, labels = names)
   )
 }
 

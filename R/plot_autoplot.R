@@ -10,7 +10,7 @@ autoplot.kernmean_fit <- function(object, ...) {
   if (length(asked$graphics)) stop_unused(names(asked$graphics), character())
   picture <- asked$picture
   panels <- picture$panels
-  if (any(vapply(panels, \(p) !is.null(p$ticks), NA))) {
+  if (any(vapply(panels, \(p) !is.null(p$ticks_x), NA))) {
     stop_input("'what' must be \"g\" or \"h\" where a function of levels is ",
                "drawn: facets share the names of their ticks")
   }
@@ -178,7 +178,7 @@ ggplot_scales <- function(picture) {
         ggplot2::scale_fill_manual(name = NULL, values = named(key$color),
                                    breaks = key$label)
       },
-      ggplot_axis(picture, "x", picture[["ticks"]], ggplot2::scale_x_continuous,
+      ggplot_axis(picture, "x", picture$ticks_x, ggplot2::scale_x_continuous,
                   ggplot2::scale_x_log10),
       ggplot_axis(picture, "y", picture$ticks_y, ggplot2::scale_y_continuous,
                   ggplot2::scale_y_log10)

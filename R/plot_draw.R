@@ -14,7 +14,7 @@
 #   xlim, ylim, log, asp  as in plot.default(); by default what the layers take
 #   flush   TRUE: no room around the limits
 #   whole   which of "x", "y" have ticks at whole numbers only
-#   ticks, ticks_y  of the axes, list(at, labels)
+#   ticks_x, ticks_y  of the axes, list(at, labels)
 #   note    a line under the title, list(text, color)
 #   key     the legend, see key_entries()
 #   fill    the colors of numbers, list(limits, colors, title, at, labels;
@@ -489,7 +489,7 @@ tick_labels <- \(at) format(at, digits = 15L, trim = TRUE)
 
 # list(at, labels, named: are these the names of something?) of a side.
 axis_ticks <- function(picture, side) {
-  ticks <- picture[[c("ticks", "ticks_y")[side]]]
+  ticks <- picture[[c("ticks_x", "ticks_y")[side]]]
   if (!is.null(ticks)) {
     return(c(ticks, named = TRUE))
   }

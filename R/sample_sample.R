@@ -743,7 +743,7 @@ value_names <- function(newdata, added) {
 # Are two grams one object, or one of them saved and read?
 same_gram <- function(a, b) {
   !is.null(a) && (identical(a, b) ||
-    !is.null(a[["id"]]) && identical(a[["id"]], b[["id"]]))
+    !is.null(a$id) && identical(a$id, b$id))
 }
 
 # The m x n matrix of kernel values of new points and the sample, checked, and

@@ -601,6 +601,6 @@ fit_picture.kme_monitor <- function(object, type = NULL) {
 name_days <- function(picture, days) {
   at <- evenly(length(days), 6L)
   picture$xlab <- "day"
-  picture$ticks <- list(at = at, labels = days[at])
+  picture$ticks_x <- list(at = at, labels = days[at])
   picture
 }

@@ -556,7 +556,7 @@ fit_picture.mmd_pairwise <- function(object, type = NULL) {
       )
     ),
     distance, xlim = c(0.5, count + 0.5), ylim = c(0.5, count + 0.5),
-    flush = TRUE, ticks = list(at = at, labels = rownames(distance)),
+    flush = TRUE, ticks_x = list(at = at, labels = rownames(distance)),
     ticks_y = list(at = at, labels = rev(rownames(distance))),
     note = if (numbers) list(
       text = paste("p-values, adjustment:", object$adjust), color = "grey30"

@@ -73,13 +73,13 @@ test_that("columns of a formula are its terms, factors at their mode", {
 
 test_that("a factor has a bar for each level, and points in its place", {
   picture <- fit_picture(fits$level)
-  means <- predict(fits$level, data.frame(level = picture$ticks$labels))
+  means <- predict(fits$level, data.frame(level = picture$ticks_x$labels))
   bars <- matrix(curve_of(picture)$y, 3)
   expect_near(bars[1, ], unname(means), 1e-12)
   expect_identical(bars[1, ], bars[2, ])
   points <- points_of(picture)
   at <- round(points$x)
-  expect_identical(picture$ticks$labels[at], as.character(level))
+  expect_identical(picture$ticks_x$labels[at], as.character(level))
   expect_lt(max(abs(points$x - at)), 0.4)
   expect_identical(points$y, s$y)
   expect_identical(names(picture$value), c("level", ".fitted"))
