@@ -14,6 +14,7 @@
 #                          the changes has them as they were written
 
 fit_lines <- function(x, digits) UseMethod("fit_lines")
+fit_lines.default <- \(x, digits) describe(x)
 fit_summary <- function(x) UseMethod("fit_summary")
 fit_summary.default <- \(x) list()
 fit_facts <- function(x) UseMethod("fit_facts")
@@ -140,6 +141,12 @@ update.kernmean_fit <- function(object, ...) {
   door <- attr(object$arguments, "door")
   if (is.null(door)) has_none(object, "a stored request", "object")
   asked <- fit_request(same_version(object), changes)
+  table <- doors[[door]]
+  lost <- setdiff(names(which(table$required)), names(asked))
+  if (length(lost)) {
+    stop_input("'", lost[1L], "' must be given to update(), as the fit does ",
+               "not keep it")
+  }
   kept <- attr(asked, "kept")
   again <- \() do.call(door, asked, quote = TRUE)
   fit <- if (is.null(kept)) again() else without_warning("units", again())

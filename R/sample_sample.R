@@ -696,6 +696,9 @@ fit_request.default <- function(x, changes) {
     changes$x <- read_again(x$layout, changes$data, "x", "data")
     changes$data <- NULL
   }
+  if (is.null(sample)) {
+    return(change_request(arguments, changes))
+  }
   same <- !"x" %in% names(changes)
   units <- intersect(c("kernel", "scale"), names(changes))
   if (!same) {
