@@ -1,5 +1,5 @@
-# Estimators on many samples at once, called bags: the points of all stand in
-# one sample, bag after bag.
+# Estimators on many samples at once, called bags. The points of all bags stand
+# in one sample, bag after bag; `sizes` has the number of points of each.
 
 est_bags.kernmean_estimator <- function(estimator, sample, sizes) {
   if (!is.null(est_share(estimator))) {
@@ -54,13 +54,13 @@ bags_of_parts <- function(estimator, sample, sizes) {
   }, list(chosen = columns))
 }
 
-# What a function gives for each bag, one after the other.
+# A list with the value of f for each bag.
 each_bag <- function(sample, sizes, f) {
   all <- \() lapply(bag_rows(sizes), \(rows) f(sample_take(sample, rows)))
   if (max(sizes) > most_points_of_small_bags) all() else on_one_thread(all())
 }
 
-# Beyond, a single one is work enough for all threads.
+# A bag with more points is work enough for all threads.
 most_points_of_small_bags <- 500
 
 bag_rows <- function(sizes) {

@@ -1,7 +1,7 @@
 # Estimators of a kernel mean are objects: est_kme() and its relatives hold the
-# user's arguments, their methods for the verbs of est_verbs.R what each
-# of them does. A new estimator is a constructor, register_estimator(), and the
-# methods that differ from the defaults; doors know none of them by name.
+# user's arguments, and their methods for the verbs of est_verbs.R compute. A new
+# estimator is a constructor, register_estimator(), and the methods that differ
+# from the defaults. No door knows an estimator by its name.
 
 #' Estimators of a kernel mean
 #'
@@ -174,11 +174,17 @@
 #'          B = 99)
 NULL
 
-# label, kind: "S-KMSE", "simple shrinkage"; operator: what it is called on an
-# operator, "S-COSE"; by_column: has it a variance for each column? traits: some
-# of "gram" (the fit stores the Gram matrix), "unshrunk" (it is an average),
-# "noisy" (its points have noise), "poly" (with polynomial kernels too), "sums"
-# (sums over rows, as a sketch keeps them, are enough).
+# An estimator as an object.
+#   name       the name it is registered by, "skmse"
+#   label      its short name in print, "S-KMSE"
+#   kind       its name in words, "simple shrinkage"
+#   operator   its short name on an operator, "S-COSE"
+#   by_column  does it have a variance for each column?
+#   arguments  the user's, each a field by itself
+#   traits     some of "gram" (the fit stores the Gram matrix), "unshrunk" (the
+#              estimate is an average), "noisy" (its points have noise), "poly"
+#              (polynomial kernels are allowed), "sums" (it needs only sums over
+#              rows, as a sketch keeps them)
 new_estimator <- function(name, label, kind = NULL, operator = NULL,
                           by_column = FALSE, arguments = list(),
                           traits = character()) {
@@ -208,8 +214,9 @@ registered$makers <- list()
 registered$aliases <- character()
 registered$candidates <- list()
 
-# candidates(sample): what it contributes to a stack that was given none, a
-# named list of estimators that have nothing to choose.
+# Makes an estimator known by its name. candidates: NULL, or a function of a
+# sample that returns a named list of estimators without anything to choose: the
+# candidates of a stack whose user gave none.
 register_estimator <- function(name, make, aliases = character(),
                                candidates = NULL) {
   registered$makers[[name]] <- make
@@ -217,7 +224,7 @@ register_estimator <- function(name, make, aliases = character(),
   registered$candidates[[name]] <- candidates
 }
 
-# All that constructors take, whichever.
+# The names of the arguments of all constructors.
 registered_arguments <- function() {
   unique(unlist(lapply(registered$makers, \(make) names(formals(make)))))
 }
@@ -238,7 +245,7 @@ estimator_name <- function(x, argument) {
 # The estimator that a door was given by name, as an object or as a function;
 # the dots are arguments of the constructor, where a name was given.
 read_estimator <- function(x, ..., argument = "estimator") {
-  # A name alone, as most have it.
+  # A name without arguments is the common case, and is quick.
   if (is.character(x) && !...length()) {
     return(registered$makers[[estimator_name(x, argument)]]())
   }
@@ -258,7 +265,8 @@ read_estimator <- function(x, ..., argument = "estimator") {
   if (made) x else do.call(make, arguments, quote = TRUE)
 }
 
-# An argument beside an estimator that does not take it; `made`: as an object.
+# The error for an argument that the estimator does not take. made: was the
+# estimator given as an object?
 refuse_argument <- function(wrong, name, made) {
   takes <- names(Filter(\(make) wrong %in% names(formals(make)),
                         registered$makers))
@@ -270,10 +278,11 @@ refuse_argument <- function(wrong, name, made) {
   stop_unused(wrong, c(registered_arguments(), "kernel", "scale", "weights"))
 }
 
-# What the constructor of an estimator takes; NULL for one of the user's.
+# The names of the arguments of an estimator's constructor; NULL for an
+# estimator of the user.
 estimator_arguments <- \(name) names(formals(registered$makers[[name]]))
 
-# What messages call it: its name, or the label of one of the user's.
+# The name of an estimator in messages; its label if it is the user's own.
 estimator_word <- function(estimator) {
   users <- is.null(registered$makers[[estimator$name]])
   paste0("\"", if (users) estimator$label else estimator$name, "\"",
@@ -281,8 +290,9 @@ estimator_word <- function(estimator) {
                !inherits(estimator, "est_smooth")) " with a guard")
 }
 
-# The estimator of a fit with other arguments: a rule of choice goes with its
-# estimator, a number replaces a rule, and a rule a number.
+# The estimator of a fit with changed arguments. Another estimator brings its
+# own rule of choice; a number that is given replaces the rule, and a rule that
+# is given replaces the number.
 change_estimator <- function(estimator, changes) {
   other <- changes$estimator
   changes["estimator"] <- NULL
@@ -302,7 +312,7 @@ change_estimator <- function(estimator, changes) {
   if (any(c("lambda", "noise") %in% names(Filter(length, changes)))) {
     old["select"] <- NULL
   }
-  # Shares are those of the candidates.
+  # Shares belong to the old candidates.
   if ("candidates" %in% names(changes)) old["shares"] <- NULL
   if (!is.null(changes$select)) old[c("lambda", "noise")] <- NULL
   old[names(changes)] <- changes
@@ -329,7 +339,7 @@ estimator_kernel <- function(estimator) {
   if (inherits(estimator$target, "kme")) estimator$target$kernel
 }
 
-# Estimators that shrink need two points, and weights of their own.
+# Estimators that shrink make the weights themselves, and need two points.
 check_shrinkable <- function(estimator, sample, least = 2L) {
   if (!is.null(sample$weights)) {
     stop_input(
@@ -350,14 +360,14 @@ select_title <- c(
   gcv = "generalized leave-one-out", printed = "Theorem 4 as printed"
 )
 
-# How the amounts of an estimator, or those of a fit, were chosen.
-describe_rule <- function(of) {
-  if (is.null(of$select)) {
+# The words for how the amounts of an estimator, or of a fit, were chosen.
+describe_rule <- function(chooser) {
+  if (is.null(chooser$select)) {
     "given"
-  } else if (is.null(of$folds) || of$folds == of$n) {
-    select_title[[of$select]]
+  } else if (is.null(chooser$folds) || chooser$folds == chooser$n) {
+    select_title[[chooser$select]]
   } else {
-    paste(of$folds, "folds")
+    paste(chooser$folds, "folds")
   }
 }
 
@@ -372,7 +382,8 @@ print.kernmean_estimator <- function(x, ...) {
   invisible(x)
 }
 
-# With a guard where it has none by default, and the other way round.
+# The estimator in words. A guard is mentioned where the default is to have
+# none, and its absence where the default is to have one.
 format_estimator <- function(estimator) {
   make <- registered$makers[[estimator$name]]
   usual <- if (!is.null(make)) formals(make)$guard
@@ -422,7 +433,7 @@ describe_score <- function(fit, digits, plain = "the KME") {
   )
 }
 
-# What it comes to, after words of the estimate.
+# What follows the words for a guarded estimate: how much of it remains.
 guard_words <- function(guard) {
   if (!is.null(guard)) {
     paste0(", of which the guard keeps ", format(100 * guard$share, digits = 2),
@@ -430,7 +441,8 @@ guard_words <- function(guard) {
   }
 }
 
-# What the points left out allow to be said.
+# The line of print() on a guard: the share of the choice that it keeps, and
+# what is sure to be saved.
 guard_line <- function(guard, digits, plain) {
   if (is.null(guard)) {
     return(NULL)
@@ -467,15 +479,13 @@ register_estimator("kme", est_kme, candidates = \(sample) {
   list(KME = est_kme())
 })
 
-# The user's own weights are those of the sample.
+# A user's own weights stand in the sample.
 est_fit.est_kme <- function(estimator, sample) {
   moments <- sample_moments(sample)
   if (!is.null(sample$weights)) {
     return(weights_fit(sample, sample$weights, moments))
   }
-  list(weights = plain_weights(sample), lambda = 0,
-       fitted = moments$rows, norm2 = moments$rho, rho = moments$rho,
-       varrho = moments$varrho)
+  new_estimate(plain_weights(sample), moments$rows, moments$rho, moments)
 }
 
 est_weights.est_kme <- function(estimator, sample) {
@@ -543,7 +553,8 @@ describe_target <- function(target) {
   }
 }
 
-# None of those that have no list of arguments, as `if`.
+# The names of the arguments of a function; NULL for one without a list of
+# arguments, as `if`.
 argument_names <- function(f) {
   known <- args(f)
   if (is.null(known)) NULL else names(formals(known))

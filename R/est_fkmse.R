@@ -36,7 +36,7 @@ est_fit.est_fkmse <- function(estimator, sample) {
   fit_flexible(sample, estimator)
 }
 
-# The fit itself, from what the sample knows.
+# The estimate. A sketch has a method of its own.
 fit_flexible <- function(sample, estimator) UseMethod("fit_flexible")
 fit_flexible.kernmean_sample <- function(sample, estimator) {
   sample <- form_sample(sample)
@@ -61,15 +61,14 @@ fit_flexible.kernmean_sample <- function(sample, estimator) {
     norm2 <- norm2 + 2 * sum(weights * target$at) + target$norm2
     fitted <- fitted + target$at
   }
-  list(
-    weights = weights, lambda = tuned$lambda, target = target$embedding,
-    share = 1, fitted = fitted, norm2 = norm2, rho = moments$rho,
-    varrho = moments$varrho, score = tuned$score, minimum = tuned$minimum,
-    border = tuned$border, reference = if (identical(select, "loocv")) {
+  new_estimate(weights, fitted, norm2, moments, tuned$lambda, list(
+    target = target$embedding, share = 1, score = tuned$score,
+    minimum = tuned$minimum, border = tuned$border,
+    reference = if (identical(select, "loocv")) {
       loo_score(0, n, moments$rho, moments$varrho)
     },
     select = select
-  )
+  ))
 }
 
 est_weights.est_fkmse <- function(estimator, sample) {
@@ -88,7 +87,7 @@ est_weights.est_fkmse <- function(estimator, sample) {
 weights_left_out.est_fkmse <- function(estimator, sample, fold) {
   lambda <- estimator$lambda
   g <- sample_gram(sample)
-  # As in fkmse_weights().
+  # fkmse_weights() has the same limit.
   lower <- if (is.finite(lambda) && lambda > 1e-8 * sum(diag(g$K))) {
     cholesky_factor(g, lambda)
   }
@@ -112,8 +111,8 @@ weights_left_out.est_fkmse <- function(estimator, sample, fold) {
   kept * (1 - lambda * rest) / rep(colSums(kept), each = n)
 }
 
-# Many small samples are fitted by the core, several at a time; which way one
-# takes does not depend on the others.
+# Small samples are fitted by the core, several at a time. Which way a sample
+# takes depends on its own size only.
 est_bags.est_fkmse <- function(estimator, sample, sizes) {
   rule <- estimator$select
   small <- sizes <= most_points_of_small_bags &
@@ -143,6 +142,7 @@ est_bags.est_fkmse <- function(estimator, sample, sizes) {
   }))
 }
 
+# The n weights for a lambda; rows are the values of the average at the points.
 fkmse_weights <- function(g, lambda, target, rows) {
   n <- length(rows)
   if (lambda == Inf) {
@@ -165,9 +165,10 @@ fkmse_weights <- function(g, lambda, target, rows) {
   drop(s$vectors %*% (inverse * right))
 }
 
-# list(weights, fitted) without a target. K = QTQ', Q e_1 = e/sqrt(n), so beta =
-# Qz with z = (T + lambda I)^{-1} T e_1/sqrt(n); K beta = QTz. No call of the
-# BLAS, whose threads would stand in the way of the next fit's.
+# The weights without a target, and the fitted values. K = QTQ' with Q e_1 =
+# e/sqrt(n), so that beta = Qz with z = (T + lambda I)^{-1} T e_1/sqrt(n), and
+# K beta = QTz. The BLAS is not called, as its threads would disturb those of
+# the next fit.
 tridiagonal_estimate <- function(g, lambda) {
   t <- tridiagonal(g)
   n <- length(t$diagonal)
@@ -206,7 +207,8 @@ score_function <- function(g, select, target) {
   )
 }
 
-# Up to 1e4 times the largest eigenvalue is searched.
+# The search goes up to 1e4 times the largest eigenvalue `top`, which must be a
+# number.
 check_top <- function(top) {
   if (!is.finite(1e4 * top)) {
     stop_kernmean("numeric", "kernel values overflow; rescale the columns of ",
@@ -214,7 +216,8 @@ check_top <- function(top) {
   }
 }
 
-# The smallest score over log lambda, five points a decade.
+# The lambda with the smallest score, on a grid of five values for each power of
+# ten and then between them.
 search_lambda <- function(score, top) {
   check_top(top)
   if (1e-10 * top < .Machine$double.xmin) {
@@ -235,12 +238,11 @@ est_settle.est_fkmse <- function(estimator, sample, where) {
     estimator <- est_fkmse(select_lambda(sample_gram(sample),
                                          estimator$select)$lambda)
   }
-  list(estimator = estimator, height = 1,
-       chosen = list(lambda = estimator$lambda))
+  new_settlement(estimator, list(lambda = estimator$lambda))
 }
 
-# Between the lambdas that suit each variable paired with itself: no pairing is
-# looked at.
+# The geometric mean of the lambdas that suit each variable paired with itself.
+# No pairing of x and y is looked at, so that permutations stay exact.
 est_between.est_fkmse <- function(a, b) est_fkmse(sqrt(a$lambda * b$lambda))
 
 # --- print -----------------------------------------------------------------
@@ -255,8 +257,8 @@ est_lines.est_fkmse <- function(estimator, fit, digits, plain = "the KME",
   shrinkage_lines(estimator, fit, digits, plain, border)
 }
 
-# The lower L of K + lambda I = LL', which is kept; NULL if that matrix is not
-# positive definite to rounding.
+# The lower triangle L of K + lambda I = LL', which the gram keeps; NULL where
+# that matrix is not positive definite to rounding.
 cholesky_factor <- function(g, lambda) {
   if (is.null(g$cholesky$lower) || g$cholesky$lambda != lambda) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
@@ -269,9 +271,10 @@ cholesky_factor <- function(g, lambda) {
   g$cholesky$lower
 }
 
-# The smallest score along the logarithm of its argument: a grid of equal steps,
-# then Brent's method in the two cells around the best. list(at, minimum,
-# border: is it at an end of the grid?, path, values: all that was evaluated).
+# The smallest value of f along the logarithm of its argument, on a grid of equal
+# steps and then, by Brent's method, in the two cells around the best: `at` and
+# `minimum`; `border`, whether it lies at an end of the grid; `path` and
+# `values`, all that was evaluated.
 search_log <- function(f, grid) {
   last <- length(grid)
   values <- f(grid)
@@ -279,13 +282,13 @@ search_log <- function(f, grid) {
   check_result(c(values[best], NaN)[1L], "the smallest score")
   around <- log(grid[c(max(1L, best - 1L), min(last, best + 1L))])
   path <- grid
-  along <- function(l) {
+  value_at <- function(l) {
     value <- f(exp(l))
     path <<- c(path, exp(l))
     values <<- c(values, value)
     if (is.finite(value)) value else .Machine$double.xmax
   }
-  refined <- optimize(along, around, tol = 1e-5)
+  refined <- optimize(value_at, around, tol = 1e-5)
   better <- refined$objective <= values[best]
   at <- if (better) exp(refined$minimum) else grid[best]
   minimum <- min(refined$objective, values[best])

@@ -1,6 +1,6 @@
-# The guard: what is chosen by leaving points out seems better than it is. The
-# estimate goes back to the average as far as the gains of the points left out
-# leave it open that there is none.
+# The guard. An estimate that was chosen by leaving points out seems better than
+# it is. The guard draws it back to the average, the more so the less the gains
+# at the points left out exceed their standard error.
 
 guard_amounts <- c("lambda", "noise", "h", "c")
 
@@ -10,7 +10,7 @@ unguarded <- function(estimator) {
   estimator
 }
 
-# The estimator with what a fit has chosen, and no guard.
+# The estimator with the amounts that the fit has chosen, without a guard.
 settled_as <- function(estimator, fit) {
   amounts <- intersect(guard_amounts, names(estimator))
   estimator[amounts] <- fit[amounts]
@@ -22,7 +22,7 @@ est_fit.est_guarded <- function(estimator, sample) {
   if (needs_gram(estimator)) sample <- form_sample(sample)
   fit <- est_fit(unguarded(estimator), sample)
   fold <- fold_codes(sample$n, estimator$folds)
-  # Smoothing by 0 is the average, too, without a Gram matrix.
+  # Smoothing with h = 0 is the average as well, and needs no Gram matrix.
   plain <- if (inherits(estimator, "est_smooth")) est_smooth(0, 1) else
     est_kme()
   products <- left_out_products(list(plain, settled_as(estimator, fit)), sample,
@@ -50,15 +50,15 @@ est_weights.est_guarded <- function(estimator, sample) {
 
 est_share.est_guarded <- \(estimator) NULL
 
-# (1 - t) mu^ + t mu_w as a stack with given shares.
+# The guarded estimate (1 - t) mu^ + t mu_w is a stack with given shares.
 est_choose.est_guarded <- function(estimator, sample) {
   fit <- est_fit(estimator, sample)
   stack <- est_stack(list(KME = est_kme(), other = est_kme()),
                      c(1 - fit$guard$share, fit$guard$share))
-  # It may have a target.
+  # The user may not give a stack candidates with a target; here it may be one.
   stack$candidates$other <- settled_as(estimator, fit)
   names(stack$candidates)[2L] <- estimator$label
-  list(estimator = stack, chosen = c(
+  new_settlement(stack, c(
     fit[intersect(guard_amounts, names(estimator))],
     list(guard = fit$guard$share)
   ))
@@ -72,8 +72,9 @@ est_settle.est_guarded <- function(estimator, sample, where) {
   settle_chosen(estimator, sample)
 }
 
-# Noise makes another kernel of a variable; less of it is nearer to the plain
-# one. A factor c of all statistics is no matter, where h is given.
+# Noise gives a variable another kernel; the guard multiplies the noise by its
+# share, which brings that kernel nearer to the plain one. Where h is given only
+# c was chosen, a factor of all statistics, which changes no p-value.
 est_settle_variable.est_guarded <- function(estimator, sample, where) {
   if (!has_trait(estimator, "noisy")) {
     return(est_settle(estimator, sample, where))

@@ -1,8 +1,9 @@
-# What estimates are worth on points that they were without, and how far that
-# can be believed.
+# Estimates are judged by points that they were made without; the guard says how
+# far that can be believed.
 
-# list(inner: q x q x folds, the inner products of the estimates without each
-# fold; at: q x n, their values at the points that they were without).
+# The products of q candidates without the points of each fold: inner, q x q x
+# folds, their inner products; at, q x n, their values at the points that were
+# left out.
 left_out_products <- function(candidates, sample, fold) {
   weighted <- vapply(candidates, has_weights, NA)
   smooth <- vapply(candidates, inherits, NA, "est_smooth")
@@ -13,8 +14,8 @@ left_out_products <- function(candidates, sample, fold) {
   }
 }
 
-# Of weights W_f on the points and of smoothing: products with the Gram matrix
-# and folds over the points of a fold, no fit made anew.
+# The products of candidates that are weights on the points, or smoothing: these
+# follow from the Gram matrix, and no candidate is fitted again.
 shared_products <- function(candidates, sample, fold, weighted) {
   n <- sample$n
   q <- length(candidates)
@@ -52,7 +53,7 @@ shared_products <- function(candidates, sample, fold, weighted) {
   list(inner = inner, at = at)
 }
 
-# Of any estimators, each fitted anew without each fold.
+# The products of any candidates, each fitted again without each fold.
 refitted_products <- function(candidates, sample, fold) {
   q <- length(candidates)
   inner <- array(0, c(q, q, max(fold)))
@@ -70,7 +71,7 @@ refitted_products <- function(candidates, sample, fold) {
   list(inner = inner, at = at)
 }
 
-# The mean over the points of inner products by fold.
+# The q x q mean over the points of the inner products of their folds.
 mean_inner <- function(inner, fold) {
   mean <- matrix(matrix(inner, ncol = max(fold)) %*% tabulate(fold),
                  nrow(inner)) / length(fold)
@@ -79,16 +80,16 @@ mean_inner <- function(inner, fold) {
 
 # --- The guard ---------------------------------------------------------------
 
-# list(share: t of (1 - t) mu^ + t mu_w, gain, error: what is saved on the mean
-# point left out, and its standard error) for weights w of candidates, `plain`
-# those of the average; products as of left_out_products(). With D and s the
-# gain and the error at t = 1, t = D^2/(D^2 + s^2), and 0 where D <= 0; also for
-# two points, whose gains are the same whatever they are.
+# The guard of the estimate with these weights of candidates; `plain` are the
+# weights that make the average of them: share, the t of (1 - t) mu^ + t mu_w;
+# gain and error, what is saved at a point left out on average, and its standard
+# error. With D and s the gain and the error at t = 1, t is D^2/(D^2 + s^2), and
+# 0 where D <= 0 or where there are only two points, whose gains are equal.
 left_out_guard <- function(products, fold, weights, plain) {
   norm2 <- \(w) apply(products$inner, 3L, \(inner) sum(w * (inner %*% w)))[fold]
   away <- weights - plain
   gains <- 2 * drop(away %*% products$at) - norm2(weights) + norm2(plain)
-  # Their squares must be numbers.
+  # In this unit the squares of the gains do not overflow.
   unit <- power_below(max(abs(gains)))
   error <- \(gains) stats::sd(gains / unit) / sqrt(length(gains)) * unit
   seen <- mean(gains) > 0 && length(gains) > 2L
@@ -97,11 +98,11 @@ left_out_guard <- function(products, fold, weights, plain) {
   list(share = share, gain = mean(kept), error = error(kept))
 }
 
-# A fit whose guard says what it saves: at least about this share of the squared
-# error of the average. That of the m points of which the gains are is (varrho -
-# rho) n/(n - 1)/m, unbiased. Gains that are alike may be so by chance: they
-# count as spread as much as they are large. More than all cannot be saved, and
-# nothing is promised.
+# The fit whose guard says what is saved: at least about this share of the
+# squared error of the average. The average of m points has the squared error
+# (varrho - rho) n/(n - 1)/m, without bias. Gains may be alike by chance, so that
+# their error counts as at least gain/sqrt(n). Where more than all seems to be
+# saved nothing is promised.
 promised <- function(fit, fold) {
   if (!is.null(fit$guard)) {
     n <- length(fold)
@@ -109,7 +110,7 @@ promised <- function(fit, fold) {
       mean(1 / (n - tabulate(fold)[fold]))
     gain <- fit$guard$gain
     least <- gain - max(fit$guard$error, gain / sqrt(n))
-    # Less is rounding of kernel values.
+    # Smaller gains are rounding of kernel values.
     seen <- least > 1e-12 * fit$varrho && least <= risk
     fit$guard$saved <- if (seen) least / risk else 0
   }

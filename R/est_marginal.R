@@ -65,25 +65,25 @@ check_noise_covariance <- function(noise) {
   noise
 }
 
-# The same for the points of a sample, its columns in their order. `of` says
-# whose columns these are.
-fit_covariance <- function(noise, x, of = NULL) {
+# The covariance with its columns in the order of the points x, n x d. owner:
+# words for whose columns these are.
+fit_covariance <- function(noise, x, owner = NULL) {
   wanted <- c(ncol(x), ncol(x), if (length(dim(noise)) == 3L) nrow(x))
   if (!identical(dim(noise), wanted)) {
     stop_input("'noise' must be ", paste(wanted, collapse = " x "),
-               ", a covariance of the columns", of,
+               ", a covariance of the columns", owner,
                if (length(wanted) == 3L) " for each point", ", not ",
                describe(noise))
   }
   names <- Filter(length, dimnames(noise)[1:2])
   columns <- stats::setNames(seq_len(ncol(x)), unlist(names[1L]))
-  at <- in_order(columns, colnames(x), "noise", paste0("the columns", of))
+  at <- in_order(columns, colnames(x), "noise", paste0("the columns", owner))
   if (length(wanted) == 3L) noise[at, at, , drop = FALSE] else
     noise[at, at, drop = FALSE]
 }
 
-# The noise of each point in the order of another sample; NULL: that of its own.
-# What does not fit the sample stays, to be refused by fit_covariance().
+# The estimator with the covariance of each point in this order of points. An
+# array that does not fit stays as it is, and fit_covariance() refuses it.
 order_noise <- function(estimator, order) {
   if (is_each(estimator$noise) &&
         dim(estimator$noise)[3L] == length(order)) {
@@ -92,7 +92,7 @@ order_noise <- function(estimator, order) {
   estimator
 }
 
-# What the noise must be, seen with the sample.
+# The sample must have points and a kernel that noise has a closed form in.
 check_noisy <- function(estimator, sample) {
   poly <- has_trait(estimator, "poly") && !has_covariance(estimator)
   sample_points(sample, "'x' must hold points for estimator \"",
@@ -128,14 +128,14 @@ est_fit.est_marginal <- function(estimator, sample) {
   } else if (!has_covariance(estimator)) {
     names(noise) <- colnames(x)
   }
-  fit <- list(weights = rep(1 / sample$n, sample$n), lambda = 0, noise = noise)
-  part <- fit_parts(fit, sample)[[1L]]
-  moments <- sample_moments(sample)
-  c(fit, list(
-    fitted = parts_at(list(part), sample$kernel, own_points(sample)),
-    norm2 = max(0, norm2_parts(list(part), sample$kernel)), rho = moments$rho,
-    varrho = moments$varrho, select = estimator$select
-  ), chosen[c("score", "minimum", "reference", "border")])
+  weights <- rep(1 / sample$n, sample$n)
+  part <- fit_parts(list(weights = weights, noise = noise), sample)[[1L]]
+  new_estimate(
+    weights, parts_at(list(part), sample$kernel, own_points(sample)),
+    max(0, norm2_parts(list(part), sample$kernel)), sample_moments(sample),
+    more = c(list(noise = noise, select = estimator$select),
+             chosen[c("score", "minimum", "reference", "border")])
+  )
 }
 
 est_bags.est_marginal <- function(estimator, sample, sizes) {
@@ -172,23 +172,28 @@ est_settle.est_marginal <- function(estimator, sample, where) {
   check_noisy(estimator, sample)
   noise <- find_noise(estimator, sample$x, sample$kernel,
                       paste(" of", where))$noise
-  settled <- if (is_each(noise)) {
-    check_memory(sample$n, sample$n, "use fewer points", copies = 3)
-    values <- inner_matrix(by_point(sample$x, noise), sample$kernel)
-    list(sample = gram_sample(new_gram(values)), height = 1)
-  } else {
-    noisy_sample(sample, noise)
+  if (!is_each(noise)) {
+    return(settle_noisy(sample, noise, list(noise = noise)))
   }
-  c(list(estimator = est_kme(), chosen = list(noise = noise)), settled)
+  check_memory(sample$n, sample$n, "use fewer points", copies = 3)
+  values <- inner_matrix(by_point(sample$x, noise), sample$kernel)
+  new_settlement(est_kme(), list(noise = noise), gram_sample(new_gram(values)))
+}
+
+# The settlement on the average of points with one noise: a sample with a wider
+# kernel, times a height.
+settle_noisy <- function(sample, noise, chosen) {
+  wider <- noisy_sample(sample, noise)
+  new_settlement(est_kme(), chosen, wider$sample, wider$height)
 }
 
 # --- Selection -------------------------------------------------------------
 
-# The noise given, or the variances of smallest leave-one-out score for the
-# points x and a fitted kernel: list(noise: d variances or covariances, score:
-# the curve for one variance, minimum, reference: the score without noise,
-# border). `of` says whose columns these are.
-find_noise <- function(estimator, x, kernel, of = NULL) {
+# The noise that was given, or the variances with the smallest leave-one-out
+# score, for points x, n x d, and a fitted kernel: `noise`, d variances or a
+# covariance, with the fields of an estimate that say how it was chosen. owner:
+# words for whose columns these are.
+find_noise <- function(estimator, x, kernel, owner = NULL) {
   noise <- estimator$noise
   if (is.null(noise)) {
     score <- marginal_score(x, kernel)
@@ -197,28 +202,31 @@ find_noise <- function(estimator, x, kernel, of = NULL) {
   }
   d <- ncol(x)
   if (has_covariance(estimator)) {
-    return(list(noise = fit_covariance(noise, x, of), border = FALSE))
+    return(list(noise = fit_covariance(noise, x, owner), border = FALSE))
   }
   if (!length(noise) %in% c(1L, d)) {
     stop_input("'noise' must be non-negative numbers, one or ", d,
-               " (a variance for each column", of, "), not ", describe(noise))
+               " (a variance for each column", owner, "), not ",
+               describe(noise))
   }
   if (length(noise) > 1L) {
-    noise <- in_order(noise, colnames(x), "noise", paste0("the columns", of))
+    noise <- in_order(noise, colnames(x), "noise",
+                      paste0("the columns", owner))
   }
   list(noise = rep_len(as.double(noise), d), border = FALSE)
 }
 
 # The leave-one-out score
 #   rho' - 2 (sum L - tr L)/(n(n-1)) + ((1-2/n) sum Q + tr(Q)/n)/(n-1)^2,
-# L_ij = E k(x_i, x~_j), Q_ij = E k(x~_i, x~_j), rho' = mean k(x_i, x_i):
-# list(at: a function of the d variances with list(value, gradient), the
-# gradient where it is asked for; scale: of the variances to be tried; d; equal:
-# are all points?).
+# with L_ij = E k(x_i, x~_j), Q_ij = E k(x~_i, x~_j), rho' = mean k(x_i, x_i), of
+# points x, n x d. at: a function of d variances that returns the value and, on
+# demand, the gradient; scale: the scale of the variances to be tried; terms: the
+# coefficients of a score that is quadratic; equal: are all points equal?
 marginal_score <- function(x, kernel) {
   score_of <- if (kernel_has(kernel, "Gaussian form")) rbf_score else poly_score
   score <- score_of(x, kernel)
-  # Equal points have no score to lower; rounding is not to choose for them.
+  # The score of equal points is constant but for rounding, which must not
+  # choose.
   c(score, list(d = ncol(x), equal = all(x == rep(x[1L, ], each = nrow(x)))))
 }
 
@@ -235,7 +243,7 @@ rbf_score <- function(x, kernel) {
     kernel$bandwidth <- sqrt(v)
     source <- native_source(kernel, x)
     height <- prod(sqrt(theta2 / v))
-    # Both in one walk, where both are needed.
+    # One walk over the tiles gives both sums, if the gradient is asked for.
     folds <- if (gradient) .Call(C_r_kernel_moments, source, centered) else
       list(rows = .Call(C_r_kernel_rows, source))
     total <- height * sum(folds$rows)
@@ -317,15 +325,13 @@ select_shared <- function(score) {
   )
 }
 
-# Where linear e + square e^2 is smallest on e >= 0; square >= 0, and where it
-# is 0 so is linear.
+# The e >= 0 with the smallest linear e + square e^2. square is at least 0, and
+# linear is 0 where square is.
 lowest <- function(linear, square) {
   ifelse(square > 0, pmax(0, -linear / (2 * square)), 0)
 }
 
-# One variance for each column (MMKME), from the best single one: in units of
-# it, and with the score in units of what it gains, so that the stopping rule
-# sees the differences.
+# One variance for each column (MMKME), starting from the best single one.
 select_each <- function(score, shared) {
   shared["score"] <- list(NULL)
   if (!is.null(score$terms)) {
@@ -343,7 +349,8 @@ select_each <- function(score, shared) {
   shared
 }
 
-# optim() asks for value and gradient at one point in two calls.
+# The function f that remembers its last value: optim() asks for the value and
+# for the gradient at one point in two calls.
 keep_last <- function(f) {
   last <- NULL
   \(u) {
@@ -352,6 +359,9 @@ keep_last <- function(f) {
   }
 }
 
+# The variances by descent. They are in units of the best single one, and the
+# score is in units of what that gains, so that the stopping rule sees the
+# differences.
 descend <- function(score, shared) {
   unit <- shared$noise[1L]
   gain <- shared$reference - shared$minimum
@@ -403,8 +413,9 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
 
 # --- Many samples -------------------------------------------------------------
 
-# Inner products of the embeddings of bags, each with noise of its own (d x M);
-# with `new`, list(z, sizes, noise), those of new bags in the rows.
+# The M x M inner products of the embeddings of bags, each with the noise of its
+# column of `noise`, d x M. `new`: NULL, or the points z, sizes and noise of new
+# bags, which stand in the rows then.
 marginal_bags <- function(sample, sizes, noise, new = NULL) {
   x <- sample$x
   kernel <- sample$kernel
@@ -422,7 +433,7 @@ marginal_bags <- function(sample, sizes, noise, new = NULL) {
   ))
 }
 
-# The embedding of each bag, a list of one part.
+# A list with the part of each bag.
 marginal_parts <- function(x, kernel, sizes, noise) {
   Map(\(rows, b) {
     points <- points_sample(take_rows(x, rows), kernel)

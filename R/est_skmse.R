@@ -17,8 +17,8 @@ est_skmse <- function(lambda = NULL, select = NULL, target = NULL, ...,
 }
 register_estimator("skmse", est_skmse, aliases = "rkmse")
 
-# alpha, given lambda or chosen; excess = varrho - rho >= 0 and distance2 = |f*
-# - mu^|^2 may be vectors.
+# alpha, from the lambda that was given or by the rule. excess is varrho - rho
+# >= 0, distance2 is |f* - mu^|^2; both may be vectors.
 skmse_alpha <- function(estimator, excess, distance2, n) {
   lambda <- estimator$lambda
   if (!is.null(lambda)) {
@@ -47,7 +47,7 @@ est_share.est_skmse <- function(estimator) {
   }
 }
 
-# With target f*: cross = <f*, mu^>, norm2 = |f*|^2.
+# For a target f*, cross is <f*, mu^> and norm2 is |f*|^2.
 est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
   n <- moments$n
   rho <- moments$rho
@@ -75,7 +75,7 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
   )
 }
 
-# Of two that have settled.
+# The common lambda of two variables is the geometric mean of theirs.
 est_between.est_skmse <- function(a, b) {
   if (is.null(a$lambda)) a else est_skmse(sqrt(a$lambda) * sqrt(b$lambda))
 }
@@ -92,14 +92,14 @@ est_fit.est_skmse <- function(estimator, sample) {
   norm2 <- target$norm2
   fit <- est_shrink.est_skmse(estimator, moments, cross, norm2)
   alpha <- fit$alpha
-  c(list(
-    weights = (1 - alpha) * plain, target = target$embedding,
-    share = alpha,
-    fitted = (1 - alpha) * moments$rows + alpha * at,
-    norm2 = (1 - alpha)^2 * moments$rho + 2 * alpha * (1 - alpha) * cross +
+  new_estimate(
+    (1 - alpha) * plain, (1 - alpha) * moments$rows + alpha * at,
+    (1 - alpha)^2 * moments$rho + 2 * alpha * (1 - alpha) * cross +
       alpha^2 * norm2,
-    rho = moments$rho, varrho = moments$varrho
-  ), fit)
+    moments, fit$lambda,
+    c(list(target = target$embedding, share = alpha),
+      fit[names(fit) != "lambda"])
+  )
 }
 
 est_lines.est_skmse <- function(estimator, fit, digits, plain = "the KME",
@@ -117,7 +117,8 @@ describe_lambda <- function(estimator, fit, digits) {
          }, " (", describe_rule(estimator), ")")
 }
 
-# Of an estimator with lambda; `border`: what to say if it is on the border.
+# The lines on an estimate with a lambda. border: the line for a lambda on the
+# border of what was searched, else NULL.
 shrinkage_lines <- function(estimator, fit, digits, plain, border) {
   near <- is.null(border) && is.null(estimator$target) &&
     length(fit$weights) > 0L &&
@@ -132,7 +133,8 @@ shrinkage_lines <- function(estimator, fit, digits, plain, border) {
   )
 }
 
-# A score that leaves points out must not meet them again in the target.
+# Warns of a target that was estimated from the points which the leave-one-out
+# score should leave out.
 warn_own_target <- function(estimator, sample) {
   target <- estimator$target
   estimated <- inherits(target, "kme") && is.null(target$sample$weights)
@@ -146,8 +148,8 @@ warn_own_target <- function(estimator, sample) {
   }
 }
 
-# The selection curve in the order of lambda (or of the noise), the chosen one
-# among them.
+# The selection curve as a data frame in the order of lambda (or of the noise,
+# by its `name`).
 score_curve <- function(lambda, score, name = "lambda") {
   keep <- is.finite(lambda) & lambda > 0 & !duplicated(lambda)
   curve <- data.frame(lambda, score)[keep, ]

@@ -31,7 +31,7 @@ register_estimator(
 
 # --- Folds -----------------------------------------------------------------
 
-# Fewer than three leave no two training sets with points in common.
+# With fewer than three folds no two training sets have points in common.
 check_smooth_folds <- function(folds) {
   if (identical(folds, Inf)) folds else take(folds, maybe(count(3L)))
 }
@@ -43,9 +43,9 @@ fold_codes <- function(n, folds) {
 
 # --- The covariance ----------------------------------------------------------
 
-# list(mean, covariance: S, d x d) of points for bandwidths theta: the shrinkage
-# of Ledoit and Wolf (2004) towards a multiple of the identity, in units of the
-# bandwidths; constant columns have none and do not count.
+# The mean m and the d x d covariance S of points, by the shrinkage of Ledoit and
+# Wolf (2004) towards a multiple of the identity, in units of the bandwidths
+# theta. Constant columns have variance 0 and do not count.
 smooth_moments <- function(x, theta) {
   x <- unname(x)
   n <- nrow(x)
@@ -57,7 +57,7 @@ smooth_moments <- function(x, theta) {
   covariance <- matrix(0, ncol(x), ncol(x))
   if (length(varying)) {
     z <- take_columns(z, varying)
-    # Fourth powers must be numbers.
+    # In this unit fourth powers do not overflow.
     unit <- power_below(max(abs(z)))
     covariance[varying, varying] <- unit^2 * shrunken_covariance(z / unit) *
       outer(theta[varying], theta[varying])
@@ -66,7 +66,8 @@ smooth_moments <- function(x, theta) {
        covariance = check_result(covariance, "the covariance of the columns"))
 }
 
-# (b2/delta2) t I + (1 - b2/delta2) S^ for centered rows z.
+# The shrunken covariance (b2/delta2) t I + (1 - b2/delta2) S^ of centered rows
+# z, where t is the mean variance.
 shrunken_covariance <- function(z) {
   n <- nrow(z)
   plain <- cross(z) / n
@@ -82,10 +83,10 @@ shrunken_covariance <- function(z) {
 
 smooth_grid <- c(0, 0.01, 0.03, 0.07, 0.13, seq(0.2, 1, by = 0.1))
 
-# list(h, c, score: data frame of h, score and c, minimum, reference, folds),
-# with h and c those of the estimator where it has them. The score is varrho - 2
-# c A + c^2 B, A the mean over the points of the estimate without their fold, B
-# its squared norm.
+# The fields h and c of an estimate, those of the estimator if it has them, with
+# the fields that say how they were chosen. The score is varrho - 2 c A + c^2 B:
+# A is the mean over the points of the estimate without their fold, B its squared
+# norm.
 choose_smooth <- function(estimator, sample) {
   amounts <- estimator[c("h", "c")]
   if (is.null(estimator$select)) {
@@ -101,13 +102,13 @@ choose_smooth <- function(estimator, sample) {
   share <- if (is.null(amounts$c)) pmin(1, pmax(0, at / norms)) else
     rep(amounts$c, length(grid))
   reference <- 1 - 2 * at[1L] + norms[1L]
-  # Where a bandwidth is so small that squared norms are 0 there is no share.
+  # A bandwidth so small that squared norms are 0 leaves no share to choose.
   asked <- if (is.null(amounts$h)) TRUE else grid == amounts$h
   kept <- which(asked & is.finite(share) & norms >= .Machine$double.xmin)
   curve <- data.frame(h = grid, score = 1 - 2 * share * at + share^2 * norms,
                       c = share)[kept, ]
   rownames(curve) <- NULL
-  # Without smoothing they are not: h was given.
+  # Nothing is left if h was given and is far too large.
   if (!length(kept)) {
     warn_kernmean("'h' = ", format_number(amounts$h), " spreads the points so ",
                   "far beyond the bandwidth that the estimate is 0 to ",
@@ -120,10 +121,10 @@ choose_smooth <- function(estimator, sample) {
        reference = reference, folds = max(fold))
 }
 
-# What the estimates without each fold are, for values of h and c = 1: list(at:
-# h x n, their values at the points left out; norms: their squared norms, h x
-# folds, or with `pairs` their inner products, h x h x folds; cross: their
-# products with embeddings of weights, n x q x folds: h x q x folds).
+# The estimates without each fold for the values of h in `grid`, with c = 1: at,
+# h x n, their values at the points left out; norms, h x folds, their squared
+# norms, or with `pairs`, h x h x folds, their inner products; cross, h x q x
+# folds, their inner products with the embeddings of weights, n x q x folds.
 smooth_folds <- function(sample, fold, grid, weights = NULL, pairs = FALSE) {
   x <- unname(sample$x)
   theta <- rep_len(sample$kernel$bandwidth, ncol(x))
@@ -132,13 +133,13 @@ smooth_folds <- function(sample, fold, grid, weights = NULL, pairs = FALSE) {
         as.double(grid), weights, pairs)
 }
 
-# The points in units of the bandwidths and, where there are more columns than
-# points, in axes of their span: list(x, lost: for each column 0, or the fold
-# without which it is constant; unseen: directions in which no point lies, those
-# that are never lost and then those lost with each fold).
+# The points x in units of the bandwidths and, if they have more columns than
+# rows, in axes of their span. lost: for each column the fold without which it is
+# constant, or 0. unseen: the numbers of directions in which no point lies, first
+# of those that are never lost, then of those lost with each fold.
 smooth_coordinates <- function(x, theta, fold) {
   varying <- !is_constant(x)
-  # Equal points are a column of zeros.
+  # Equal points have one column, of zeros.
   if (!any(varying)) varying[1L] <- TRUE
   x <- take_columns(x, varying)
   n <- nrow(x)
@@ -151,7 +152,8 @@ smooth_coordinates <- function(x, theta, fold) {
   if (ncol(x) <= n) {
     return(list(x = x, lost = lost, unseen = unseen))
   }
-  # What is lost with a fold is turned by itself: 0 but for the fold's points.
+  # Columns that are lost with a fold are 0 but for its points, and have axes of
+  # their own.
   parts <- lapply(sort(unique(lost)), \(f) {
     columns <- take_columns(x, lost == f)
     rows <- if (f == 0L) seq_len(n) else which(fold == f)
@@ -166,7 +168,7 @@ smooth_coordinates <- function(x, theta, fold) {
        lost = unlist(lapply(parts, `[[`, "lost")), unseen = unseen)
 }
 
-# The rows in axes of their span.
+# The rows of a matrix in the axes of their span.
 span_axes <- function(x) {
   if (ncol(x) <= nrow(x)) {
     return(x)
@@ -177,8 +179,8 @@ span_axes <- function(x) {
 
 # --- The estimate ------------------------------------------------------------
 
-# The points about their mean m, at sqrt(1 - h) of their distance to it, with
-# noise hS. At h = 1 all are m.
+# The part of points moved to sqrt(1 - h) of their distance to the mean m, with
+# the noise hS and the weights c/n. At h = 1 all points are m.
 smooth_part <- function(sample, h, c, moments) {
   n <- sample$n
   plain <- new_mean_part(sample, rep(c / n, n))
@@ -210,29 +212,26 @@ est_fit.est_smooth <- function(estimator, sample) {
   part <- smooth_part(sample, chosen$h, chosen$c, moments)
   columns <- colnames(sample$x)
   dimnames(moments$covariance) <- if (!is.null(columns)) list(columns, columns)
-  plain <- sample_moments(sample)
-  c(list(
-    weights = rep(chosen$c / sample$n, sample$n), lambda = 0,
-    parts = list(part),
-    fitted = parts_at(list(part), sample$kernel, own_points(sample)),
-    norm2 = max(0, norm2_parts(list(part), sample$kernel)), rho = plain$rho,
-    varrho = plain$varrho, select = estimator$select,
-    covariance = moments$covariance, border = FALSE
-  ), chosen)
+  new_estimate(
+    rep(chosen$c / sample$n, sample$n),
+    parts_at(list(part), sample$kernel, own_points(sample)),
+    max(0, norm2_parts(list(part), sample$kernel)), sample_moments(sample),
+    more = c(list(parts = list(part), select = estimator$select,
+                  covariance = moments$covariance, border = FALSE), chosen)
+  )
 }
 
 est_choose.est_smooth <- function(estimator, sample) {
   check_noisy(estimator, sample)
   chosen <- choose_smooth(estimator, sample)
-  list(estimator = est_smooth(chosen$h, chosen$c), chosen = chosen[c("h", "c")])
+  new_settlement(est_smooth(chosen$h, chosen$c), chosen[c("h", "c")])
 }
 
 # --- In tests ----------------------------------------------------------------
 
-# h and c are chosen once, the mean and the covariance are those of each group.
+# h and c are chosen once; the mean and the covariance are those of each group.
 est_settle.est_smooth <- function(estimator, sample, where) {
-  check_noisy(estimator, sample)
-  c(est_choose(estimator, sort_points(sample)), list(height = 1))
+  est_choose(estimator, sort_points(sample))
 }
 
 most_smooth_in_tests <- 0.9
@@ -256,12 +255,8 @@ est_settle_variable.est_smooth <- function(estimator, sample, where) {
   kernel <- sample$kernel
   part <- smooth_part(sample, h, 1,
                       smooth_moments(sample$x, kernel$bandwidth))
-  chosen <- list(h = h)
-  if (is.null(part$noise)) {
-    return(list(estimator = est_kme(), height = 1, chosen = chosen))
-  }
-  c(list(estimator = est_kme(), chosen = chosen),
-    noisy_sample(part$sample, part$noise))
+  if (is.null(part$noise)) new_settlement(est_kme(), list(h = h)) else
+    settle_noisy(part$sample, part$noise, list(h = h))
 }
 
 # --- print -------------------------------------------------------------------
@@ -292,8 +287,8 @@ leaving_out <- function(estimator) {
   })
 }
 
-# The points of the sample in an order that is theirs alone, however they come:
-# what is chosen from folds of it does not see which labels they have.
+# The sample with its points in an order that depends on their values alone.
+# Folds of it do not depend on the labels that a test permutes.
 sort_points <- function(sample) {
   sample_take(without_gram(sample), own_order(sample))
 }

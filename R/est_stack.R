@@ -19,7 +19,7 @@ est_stack <- function(candidates = NULL, shares = NULL, folds = NULL, ...,
 }
 register_estimator("stack", est_stack)
 
-# A list of estimators with names that are told apart.
+# The candidates as a list of estimators with names that differ.
 check_stack_candidates <- function(candidates) {
   if (is.null(candidates)) {
     return(NULL)
@@ -84,7 +84,7 @@ check_stack_shares <- function(shares, candidates) {
 
 # --- Candidates --------------------------------------------------------------
 
-# The estimator for a sample: with candidates, those that it allows.
+# The estimator with the candidates that the sample allows.
 resolve_stack <- function(estimator, sample) {
   candidates <- allowed_candidates(estimator, sample)
   estimator$candidates <- if (is.null(candidates)) {
@@ -96,9 +96,10 @@ resolve_stack <- function(estimator, sample) {
   estimator
 }
 
-# Those of given candidates that the sample allows. The others are left out,
-# with a warning; where none is left, or what they weigh is given, that is an
-# error. `plain` is what has been said before.
+# The candidates, of those that were given, that the sample allows; NULL where
+# none were given. The others are left out with a warning. It is an error if none
+# is left, or if shares were given. The field `plain` of the estimator says that
+# the warning has been given before.
 allowed_candidates <- function(estimator, sample) {
   candidates <- estimator$candidates
   open <- is.null(candidates)
@@ -140,79 +141,82 @@ stack_shares <- function(inner, at, mass) {
     inner / unit + diag(1e-9, q), at / unit, cbind(-mass, diag(q)),
     c(-1, numeric(q))
   ), "the shares of the candidates")
-  # What is smaller is nothing, or rounding of 0.
+  # Smaller shares are rounding of 0.
   ifelse(solution < 1e-8, 0, solution)
 }
 
-# The stack of a resolved estimator: list(parts, candidates: a data frame,
-# settled: the estimator with nothing left to choose; and where shares were
-# chosen: minimum, reference, folds).
+# The stack of an estimator whose candidates are known for the sample: `parts`,
+# those of the estimate; `candidates`, the table of candidates and shares;
+# `settled`, the estimator with nothing left to choose; and the fields of an
+# estimate that say how shares were chosen.
 choose_stack <- function(estimator, sample) {
   candidates <- estimator$candidates
   parts <- all_parts(candidates, sample)
   mass <- vapply(parts, \(one) sum(unlist(weights_of(one))), 0)
-  shares <- estimator$shares
-  before <- shares
-  scores <- NA
-  chosen <- NULL
-  if (is.null(shares)) {
-    fold <- fold_codes(sample$n, estimator$folds)
-    # The average for reference, last.
-    products <- left_out_products(c(candidates, list(est_kme())), sample, fold)
-    q <- length(candidates) + 1L
-    inner <- mean_inner(products$inner, fold)
-    at <- rowMeans(products$at)
-    shares <- stack_shares(inner[-q, -q, drop = FALSE], at[-q], mass)
-    before <- shares
-    varrho <- mean(sample_diagonal(sample))
-    scores <- varrho - 2 * at + diag(inner)
-    chosen <- list(
-      minimum = varrho - 2 * sum(shares * at[-q]) +
-        sum(shares * (inner[-q, -q] %*% shares)),
-      reference = scores[q], folds = max(fold)
-    )
-    if (estimator$guard) {
-      chosen$guard <- left_out_guard(products, fold, c(shares, 0),
-                                     as.double(seq_len(q) == q))
-      # What it gives back goes to the average among the candidates.
-      average <- which(vapply(candidates, inherits, NA, "est_kme"))
-      if (!length(average)) {
-        average <- q
-        candidates <- c(candidates, list(KME = est_kme()))
-        names(candidates) <- make.unique(names(candidates), " ")
-        parts <- c(parts, list(est_parts(est_kme(), sample)))
-        mass <- c(mass, 1)
-        shares <- c(shares, 0)
-      }
-      before <- c(before, numeric(length(shares) - length(before)))
-      shares <- chosen$guard$share * shares
-      shares[average[1L]] <- shares[average[1L]] + 1 - chosen$guard$share
-    }
-    scores <- scores[seq_along(shares)]
+  if (!is.null(estimator$shares)) {
+    table <- candidate_table(candidates, estimator$shares, NA, mass)
+    return(new_stack(estimator, candidates, parts, table, sample))
   }
-  # With its shares given; its candidates have been checked.
+  fold <- fold_codes(sample$n, estimator$folds)
+  # The average comes last: its score is the reference.
+  products <- left_out_products(c(candidates, list(est_kme())), sample, fold)
+  q <- length(candidates) + 1L
+  inner <- mean_inner(products$inner, fold)
+  at <- rowMeans(products$at)
+  shares <- stack_shares(inner[-q, -q, drop = FALSE], at[-q], mass)
+  varrho <- mean(sample_diagonal(sample))
+  scores <- varrho - 2 * at + diag(inner)
+  chosen <- list(
+    minimum = varrho - 2 * sum(shares * at[-q]) +
+      sum(shares * (inner[-q, -q] %*% shares)),
+    reference = scores[q], folds = max(fold)
+  )
+  table <- candidate_table(candidates, shares, scores[-q], mass)
+  if (estimator$guard) {
+    chosen$guard <- left_out_guard(products, fold, c(shares, 0),
+                                   as.double(seq_len(q) == q))
+    average <- which(vapply(candidates, inherits, NA, "est_kme"))[1L]
+    if (is.na(average)) {
+      average <- q
+      candidates <- c(candidates, list(KME = est_kme()))
+      names(candidates) <- make.unique(names(candidates), " ")
+      parts <- c(parts, list(est_parts(est_kme(), sample)))
+      table <- candidate_table(candidates, c(shares, 0), scores, c(mass, 1))
+    }
+    # The average gets what the guard takes from the candidates.
+    table$share <- chosen$guard$share * table$share
+    table$share[average] <- table$share[average] + 1 - chosen$guard$share
+  }
+  new_stack(estimator, candidates, parts, table, sample, chosen)
+}
+
+# The table of candidates. Their shares are those before the guard, too.
+candidate_table <- function(candidates, shares, scores, mass) {
+  data.frame(candidate = names(candidates), share = shares, unguarded = shares,
+             score = scores, mass = mass, row.names = NULL)
+}
+
+new_stack <- function(estimator, candidates, parts, table, sample,
+                      chosen = NULL) {
+  # The candidates have been checked, and their shares are given now.
   estimator$candidates <- candidates
-  estimator[c("shares", "folds", "select")] <- list(shares, NULL, NULL)
+  estimator[c("shares", "folds", "select")] <- list(table$share, NULL, NULL)
   estimator$plain <- NULL
-  c(list(
-    parts = combine_parts(parts, shares, sample),
-    candidates = data.frame(candidate = names(candidates), share = shares,
-                            unguarded = before, score = scores, mass = mass,
-                            row.names = NULL),
-    settled = estimator
-  ), chosen)
+  c(list(parts = combine_parts(parts, table$share, sample), candidates = table,
+         settled = estimator), chosen)
 }
 
 # --- The estimate ------------------------------------------------------------
 
-# Of a stack whose shares are given, the candidates that have any.
+# A stack with given shares has the parts of the candidates with a share.
 est_parts.est_stack <- function(estimator, sample) {
   used <- estimator$shares > 0
   combine_parts(all_parts(estimator$candidates[used], sample),
                 estimator$shares[used], sample)
 }
 
-# The average times 0 where nothing has a share.
+# The parts of all candidates in one, times their shares. Where none has a share
+# it is the average times 0.
 combine_parts <- function(parts, shares, sample) {
   used <- shares > 0
   if (!any(used)) {
@@ -227,7 +231,7 @@ combine_parts <- function(parts, shares, sample) {
 est_choose.est_stack <- function(estimator, sample) {
   sample <- form_sample(sample)
   stack <- choose_stack(resolve_stack(estimator, sample), sample)
-  list(estimator = stack$settled, chosen = stack["candidates"])
+  new_settlement(stack$settled, stack["candidates"])
 }
 
 est_weights.est_stack <- function(estimator, sample) {
@@ -237,8 +241,8 @@ est_weights.est_stack <- function(estimator, sample) {
   part_weights(est_parts(estimator, sample), sample$n)
 }
 
-# What each of n points weighs in all parts together; a part of one point is
-# their mean.
+# The weight of each of n points in all parts together. A part of one point is
+# the mean of the points.
 part_weights <- function(parts, n) {
   Reduce(`+`, lapply(weights_of(parts), \(weights) {
     if (length(weights) == n) weights else rep(sum(weights) / n, n)
@@ -252,14 +256,15 @@ est_fit.est_stack <- function(estimator, sample) {
   stack <- choose_stack(resolve_stack(estimator, sample), sample)
   moments <- sample_moments(sample)
   fitted <- parts_at(stack$parts, sample$kernel, own_points(sample))
-  promised(c(list(
-    weights = part_weights(stack$parts, sample$n), lambda = 0, fitted = fitted,
-    norm2 = max(0, norm2_parts(stack$parts, sample$kernel)), rho = moments$rho,
-    varrho = moments$varrho, select = estimator$select, border = FALSE
-  ), stack), fold_codes(sample$n, estimator$folds))
+  promised(new_estimate(
+    part_weights(stack$parts, sample$n), fitted,
+    max(0, norm2_parts(stack$parts, sample$kernel)), moments,
+    more = c(list(select = estimator$select, border = FALSE), stack)
+  ), fold_codes(sample$n, estimator$folds))
 }
 
-# Products of features have no points: what needs none is left.
+# An operator is the mean of products of features, which have no points: the
+# candidates that are weights remain.
 est_operator.est_stack <- function(estimator, argument) {
   estimator$plain <- TRUE
   candidates <- estimator$candidates
@@ -278,7 +283,7 @@ est_operator.est_stack <- function(estimator, argument) {
   estimator
 }
 
-# What the sample does not allow is said once, not for each bag.
+# The warning of candidates that are left out is given once, not for each bag.
 est_bags.est_stack <- function(estimator, sample, sizes) {
   allowed_candidates(estimator, sample)
   estimator$plain <- TRUE
@@ -287,23 +292,24 @@ est_bags.est_stack <- function(estimator, sample, sizes) {
 
 # --- In tests ----------------------------------------------------------------
 
-# Candidates and shares are chosen once.
+# Candidates and shares are chosen once for all relabelings.
 est_settle.est_stack <- function(estimator, sample, where) {
   settle_chosen(estimator, sample)
 }
 
-# What is chosen by leaving points out. Kernel values alone have no order of
-# their own, so that each point is left out by itself.
+# The settlement of an estimator that leaves points out, which must not depend on
+# their order. Kernel values alone have no order of their own, so that each point
+# is a fold.
 settle_chosen <- function(estimator, sample) {
   if (knows_points(sample)) {
     sample <- sort_points(sample)
   } else {
     estimator["folds"] <- list(Inf)
   }
-  c(est_choose(estimator, sample), list(height = 1))
+  est_choose(estimator, sample)
 }
 
-# No pairing is looked at.
+# No pairing of x and y is looked at, so that permutations stay exact.
 est_between.est_stack <- function(a, b) {
   est_stack(Map(\(one, other) est_between(one, other), a$candidates,
                 b$candidates),

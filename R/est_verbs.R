@@ -3,7 +3,7 @@
 # Offers from est_verbs.R: allows_sample, est_between, est_fit, est_lines,
 #   est_operator, est_parts, est_settle, est_settle_variable, est_share,
 #   est_shrink, est_weights, has_trait, has_weights, is_unshrunk,
-#   needs_gram, on_operator.
+#   needs_gram, new_estimate, on_operator.
 # Offers from est_estimator.R: change_estimator, describe_rule,
 #   estimator_kernel, estimator_word, format_estimator, guard_line,
 #   guard_words, is_average, operator_label, read_estimator,
@@ -14,16 +14,41 @@
 # Offers from est_marginal.R: keep_last, marginal_bags, marginal_norms,
 #   order_noise.
 #
-# What an estimator does: the verbs that doors call, with what most estimators
-# do.
+# The verbs of an estimator, which doors call. Each has a method here that holds
+# for most estimators.
 #
 
-# The fit on a sample for new_kme(): list(weights, lambda, fitted, norm2, rho,
-# varrho, and what the estimator has besides: alpha, noise, target,
-# share, score, minimum, reference, border, select).
+# An estimate is what est_fit() finds on a sample of n points.
+#   weights    the weights of the points, beside the share of the target
+#   lambda     the amount of shrinkage, 0 for none
+#   fitted     the values of the estimate at the points
+#   norm2      its squared norm
+#   rho        the squared norm of the average
+#   varrho     the mean of k(x, x) over the points
+#   more       what only some estimators have: target, share, alpha, noise, h,
+#              c, covariance, parts, candidates, guard; and of a choice score
+#              (the curve), minimum, reference (the score of the average),
+#              border, select, folds
+new_estimate <- function(weights, fitted, norm2, moments, lambda = 0,
+                         more = NULL) {
+  c(list(weights = weights, lambda = lambda, fitted = fitted, norm2 = norm2,
+         rho = moments$rho, varrho = moments$varrho), more)
+}
+
+# A settlement says what an estimator has chosen from a sample.
+#   estimator  with nothing left to choose (but what est_share() chooses)
+#   chosen     a list: the choice, as a test stores it
+#   sample     NULL, or the sample whose average is the estimate
+#   height     a factor of the values of that sample's kernel
+new_settlement <- function(estimator, chosen = NULL, sample = NULL,
+                           height = 1) {
+  list(estimator = estimator, chosen = chosen, sample = sample, height = height)
+}
+
+# The estimate of a sample.
 est_fit <- function(estimator, sample) UseMethod("est_fit")
 
-# The weights alone, on a sample that is one of many.
+# Only the weights of an estimate, which is all that many samples need.
 est_weights <- function(estimator, sample) UseMethod("est_weights")
 
 est_weights.kernmean_estimator <- function(estimator, sample) {
@@ -37,7 +62,8 @@ has_weights <- function(estimator) {
     all(vapply(as.list(estimator$candidates), has_weights, NA))
 }
 
-# The parts of an estimate in which nothing is left to choose.
+# The parts (sample_embedding.R) of an estimate. The estimator has nothing left
+# to choose.
 est_parts <- function(estimator, sample) UseMethod("est_parts")
 est_parts.kernmean_estimator <- function(estimator, sample) {
   if (has_weights(estimator)) {
@@ -46,13 +72,13 @@ est_parts.kernmean_estimator <- function(estimator, sample) {
   fit_parts(est_fit(estimator, sample), sample)
 }
 
-# Those of a fit that is not yet one of kme().
+# The parts of an estimate that is not yet a fit of kme().
 fit_parts <- function(fit, sample) {
   embedding_parts(c(fit, list(sample = sample, kernel = sample$kernel,
                               estimator = fit["target"])))
 }
 
-# The parts of each of several.
+# A list with the parts of each candidate.
 all_parts <- function(candidates, sample) {
   lapply(candidates, \(one) est_parts(one, sample))
 }
@@ -64,8 +90,8 @@ allows_sample <- function(estimator, sample) {
     takes_noise(sample, has_trait(estimator, "poly"))
 }
 
-# The weights of the estimates that leave out the points of each fold, n x
-# folds, 0 for the points left out; nothing is left to choose.
+# An n x folds matrix: the weights of the estimate without the points of each
+# fold, which have 0 there. The estimator has nothing left to choose.
 weights_left_out <- function(estimator, sample, fold) {
   UseMethod("weights_left_out")
 }
@@ -78,46 +104,41 @@ weights_left_out.kernmean_estimator <- function(estimator, sample, fold) {
   weights
 }
 
-# The fit of weights that are known.
+# The estimate that is known weights on the points.
 weights_fit <- function(sample, weights, moments = sample_moments(sample)) {
   fitted <- drop(sample_apply(sample, weights))
-  list(weights = weights, lambda = 0, fitted = fitted,
-       norm2 = max(0, sum(weights * fitted)), rho = moments$rho,
-       varrho = moments$varrho)
+  new_estimate(weights, fitted, max(0, sum(weights * fitted)), moments)
 }
 
 # Does the fit store the Gram matrix?
 needs_gram <- \(estimator) has_trait(estimator, "gram")
-# Where the estimate is the average times 1 - alpha: a function of rho, varrho
-# and n (which may be vectors) that gives alpha; else NULL.
+
+# For an estimate that is the average times 1 - alpha: the function that gives
+# alpha from rho, varrho and n, which may be vectors. NULL for other estimates.
 est_share <- function(estimator) UseMethod("est_share")
 est_share.kernmean_estimator <- \(estimator) NULL
 
 # Is the estimate an average, of the features that the sample has or of other
 # ones (a marginalized kernel's)? Then the statistic of a test may be unbiased.
 is_unshrunk <- \(estimator) has_trait(estimator, "unshrunk")
-# The shrinkage itself from list(n, rho, varrho) where est_share() has a
-# function: list(lambda, alpha, score, minimum, reference, border), or NULL.
+
+# The fields of an estimate that say how much it is shrunk, from the moments of
+# a sample alone; NULL where est_share() has no function.
 est_shrink <- function(estimator, moments) UseMethod("est_shrink")
 est_shrink.kernmean_estimator <- \(estimator, moments) NULL
 
-# What is chosen from a sample that is not all weights: list(estimator: with
-# nothing left to choose, chosen: a list of it).
+# The settlement on the sample of one estimate.
 est_choose <- function(estimator, sample) UseMethod("est_choose")
-est_choose.kernmean_estimator <- function(estimator, sample) {
-  list(estimator = estimator)
-}
+est_choose.kernmean_estimator <- \(estimator, sample) new_settlement(estimator)
 
-# What is chosen from a pooled sample, once for all relabelings: list(estimator:
-# with nothing left to choose but what est_share() chooses, sample: NULL or the
-# one whose average is taken, height: a factor of its values, chosen: fields of
-# the test). `where`: a name for errors.
+# The settlement of a test on the pooled sample, which holds for all relabelings
+# of its points. where: what errors call the sample.
 est_settle <- function(estimator, sample, where) UseMethod("est_settle")
-est_settle.kernmean_estimator <- function(estimator, sample, where) {
-  list(estimator = estimator, height = 1)
+est_settle.kernmean_estimator <- \(estimator, sample, where) {
+  new_settlement(estimator)
 }
 
-# The same where each variable of a test of independence settles by itself.
+# The settlement on one variable of a test of independence.
 est_settle_variable <- function(estimator, sample, where) {
   UseMethod("est_settle_variable")
 }
@@ -125,15 +146,17 @@ est_settle_variable.kernmean_estimator <- function(estimator, sample, where) {
   est_settle(estimator, sample, where)
 }
 
-# Is it used on the operator of a test of independence, not variable by
-# variable?
+# Does a test of independence use the estimator on the operator of both
+# variables, rather than on each variable?
 on_operator <- \(estimator) !has_trait(estimator, c("unshrunk", "noisy"))
-# What two of them come to that have settled on x and on y.
+
+# The estimator of the operator of x and y, from those that have settled on x
+# and on y.
 est_between <- function(a, b) UseMethod("est_between")
 est_between.kernmean_estimator <- \(a, b) a
 
-# The estimator on the product kernel of an operator; else an error that says
-# why not. `argument`: what it was given as.
+# The estimator as it is used on the product kernel of an operator, or an error
+# that says why it cannot be. argument: the name that the error gives it.
 est_operator <- function(estimator, argument) UseMethod("est_operator")
 est_operator.kernmean_estimator <- function(estimator, argument) {
   if (has_trait(estimator, "noisy")) {
@@ -149,8 +172,8 @@ est_operator.kernmean_estimator <- function(estimator, argument) {
   estimator
 }
 
-# Lines of print() for a fit; `plain` and `target` are what the average and the
-# target are called.
+# The lines that print() has on a fit. plain, target: words for the average and
+# for the target.
 est_lines <- function(estimator, fit, digits, plain = "the KME",
                       target = "the target") {
   UseMethod("est_lines")
@@ -162,19 +185,19 @@ est_lines.kernmean_estimator <- function(estimator, fit, digits, plain,
 
 has_trait <- \(estimator, traits) any(traits %in% estimator$traits)
 
-# Does the kernel have a closed form for points with noise? `poly`: are
-# polynomial kernels good too?
+# Does the kernel have a closed form for points with noise? poly: TRUE allows
+# polynomial kernels.
 has_noise_form <- function(kernel, poly) {
   kernel_has(kernel, if (poly) "closed form" else "Gaussian form") &&
     !kernel_has(kernel, "parts")
 }
 
-# Has noise a closed form in the kernel of the sample, and points to be added
-# to? `poly`: are polynomial kernels good too?
+# Does the sample have points that noise can be added to, and a kernel with a
+# closed form for it? poly: TRUE allows polynomial kernels.
 takes_noise <- function(sample, poly) {
   knows_points(sample) && has_noise_form(sample$kernel, poly)
 }
 
-# list(n, rows: the plain kernel mean at these, rho: its squared norm, varrho:
-# mean k(x, x)).
+# The moments of a sample: n, its number of points; rows, the values of the
+# average at the points; rho, its squared norm; varrho, the mean of k(x, x).
 sample_moments <- function(sample) UseMethod("sample_moments")

@@ -179,12 +179,11 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
     drop(product(spectrum$vectors, share * spectrum$along))
   }
   weights <- drop(product(sample$root, mean))
-  list(
-    weights = weights, lambda = lambda, target = NULL, share = 1,
-    fitted = drop(sample_apply(sample$support, weights)), norm2 = sum(mean^2),
-    rho = moments$rho, varrho = moments$varrho, score = tuned$score,
-    minimum = tuned$minimum, border = tuned$border, reference = NULL,
-    select = select
+  new_estimate(
+    weights, drop(sample_apply(sample$support, weights)), sum(mean^2), moments,
+    lambda, list(target = NULL, share = 1, score = tuned$score,
+                 minimum = tuned$minimum, border = tuned$border,
+                 reference = NULL, select = select)
   )
 }
 

@@ -362,3 +362,30 @@ test_that("new rows with missing values have NA, and others their values", {
   line <- lm(Sepal.Length ~ Sepal.Width + Petal.Width, iris)
   expect_identical(is.na(predict(fits[[4]], gaps)), is.na(predict(line, gaps)))
 })
+
+test_that("update() of a fit without a sample has its data, or names them", {
+  gap <- function(x, y, ..., power = 2) {
+    asked <- request(gap_table)
+    new_fit("gap", list(gap = mean(asked$x - asked$y)^asked$power,
+                        arguments = stored(asked)))
+  }
+  table_of <- \(aside) {
+    door_table("some_gap", x = anything, y = anything,
+               power = number(open = TRUE), aside = aside)
+  }
+  some_gap <<- gap
+  environment(some_gap) <<- environment()
+  on.exit({
+    rm(some_gap, envir = globalenv())
+    rm("some_gap", envir = doors)
+  })
+  gap_table <- table_of("progress")
+  fit <- some_gap(4:6, 1:3)
+  expect_identical(update(fit, power = 1)$gap, 3)
+  expect_identical(update(fit, y = 2:4)$gap, 4)
+  expect_output(print(fit), "an object of class 'gap'")
+  gap_table <- table_of(c("x", "y"))
+  fit <- some_gap(4:6, 1:3)
+  refused(update(fit, power = 1), "'x' must be given to update()")
+  expect_identical(update(fit, x = 4:6, y = 1:3, power = 1)$gap, 3)
+})
