@@ -3,10 +3,10 @@ format_bytes <- function(bytes) {
          standard = "SI")
 }
 
-# x, or what stands for it where it is NULL; R has it from 4.4 on.
+# x, or y where x is NULL. R has this operator from 4.4 on.
 `%||%` <- \(x, y) if (is.null(x)) y else x
 
-# What came, in a few words.
+# A value in a few words, for the end of an error: "..., not <words>".
 describe <- function(x) {
   if (is.null(x)) {
     "NULL"
@@ -42,15 +42,15 @@ describe <- function(x) {
   }
 }
 
-# What an argument is called, from its expression: that of do.call() is the
-# value itself.
+# The name of an argument, from its expression. do.call() puts the value itself
+# in the place of an expression; that is described.
 label_of <- function(expression) {
   words <- paste(deparse(expression, 500L, nlines = 2L), collapse = " ")
   if (nchar(words) <= 120L) words else if (is.language(expression))
     paste0(substr(words, 1L, 60L), "...") else describe(expression)
 }
 
-# One covariance, d x d, or several, d x d x n.
+# A covariance, d x d, or an array of n of them, d x d x n, in words.
 describe_covariance <- function(x) {
   shape <- dim(x)
   paste0(if (length(shape) > 2L) paste(shape[3L], "covariances") else
@@ -61,7 +61,7 @@ format_number <- function(x, digits = digits_shown()) {
   vapply(x, format, character(1), digits = min(max(digits, 1L), 22L))
 }
 
-# Some words in a row, as far as they fit.
+# The first words in a row, and "..." for the others.
 shorten <- function(words, most = 4L, sep = ", ") {
   paste(c(utils::head(words, most), if (length(words) > most) "..."),
         collapse = sep)
@@ -80,7 +80,8 @@ format_several <- function(x) {
   if (length(x) > 1L) paste0("(", numbers, ")") else numbers
 }
 
-# What messages call an element of the list `name`: by its name or its number.
+# The name of an element of the list `name` in messages: "name$x" or
+# "name[[2]]".
 element_label <- function(names, i, name) {
   if (is.null(names) || is.na(names[i]) || !nzchar(names[i])) {
     paste0(name, "[[", i, "]]")
@@ -89,7 +90,7 @@ element_label <- function(names, i, name) {
   }
 }
 
-# One line each, of what there is.
+# Prints each of the lines; nothing if there are none.
 say <- function(...) {
   lines <- c(...)
   if (length(lines)) cat(lines, sep = "\n")

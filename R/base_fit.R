@@ -1,17 +1,18 @@
-# Results. Every one inherits from kernmean_fit and answers a few verbs, from
-# which the methods that R users expect are written here once:
-#   fit_lines(x, digits)   its words: the lines of print()
-#   fit_summary(x)         what summary() has besides: a named list of tables,
+# Fits. Every result inherits from kernmean_fit and answers a few verbs. The
+# methods that R users expect are written here once, on these verbs:
+#   fit_lines(x, digits)   the lines of print()
+#   fit_summary(x)         further parts of summary(): a named list of tables,
 #                          vectors and lines, printed under their names
-#   fit_facts(x)           a list of single values: the row of glance()
-#   fit_rows(x, ...)       a data frame of its parts: tidy()
-#   fit_values(x, newdata) what it says of its points, or of new ones, a row for
-#                          each: the columns that augment() adds
-#   fit_columns(x, newdata, added) the columns that stand before them, `added`
-#   fit_frame(x)           as.data.frame(), where it is neither of these
-#   fit_picture(x, ...)    the data of its plot
-#   fit_request(x, changes) what update() calls the door with; attr "call" of
-#                          the changes has them as they were written
+#   fit_facts(x)           a list of single values, the row of glance()
+#   fit_rows(x, ...)       a data frame of the parts of the fit, for tidy()
+#   fit_values(x, newdata) the columns that augment() adds, with a row for each
+#                          point of the fit, or for each new point
+#   fit_columns(x, newdata, added) the columns of augment() before `added`
+#   fit_frame(x)           as.data.frame(), where it is neither tidy() nor
+#                          augment()
+#   fit_picture(x, ...)    the picture for plot()
+#   fit_request(x, changes) the arguments with which update() calls the door;
+#                          attr "call" of the changes has their expressions
 
 fit_lines <- function(x, digits) UseMethod("fit_lines")
 fit_lines.default <- \(x, digits) describe(x)
@@ -32,7 +33,7 @@ fit_picture <- function(x, ...) UseMethod("fit_picture")
 fit_picture.default <- \(x, ...) has_none(x, "a plot")
 fit_request <- function(x, changes) UseMethod("fit_request")
 
-# The state of the fields; another one where fields change their meaning.
+# The version of the fields. It grows when fields change their meaning.
 fit_format <- 2L
 
 new_fit <- function(class, fields, also = NULL) {
@@ -41,7 +42,8 @@ new_fit <- function(class, fields, also = NULL) {
   fields
 }
 
-# A fit that was saved by another version may lack what methods need.
+# The fit, or an error if it was saved by another version of the package and may
+# lack fields that methods need.
 same_version <- function(x, name = "object") {
   if (!identical(attr(x, "format"), fit_format)) {
     stop_input("'", name, "' must be a fit of this version of kernmean, not ",
@@ -69,7 +71,8 @@ summary.kernmean_fit <- function(object, ...) {
   structure(c(list(fit = object), fit_summary(object)), class = class)
 }
 
-# Under each name what it holds: words as they are, the rest as R prints it.
+# Prints the fit, and each part of its summary under its name: words as they
+# are, other parts as R prints them.
 #' @export
 print.summary.kernmean_fit <- function(x, digits = digits_shown(), ...) {
   digits <- take(digits, printed_digits)
@@ -88,7 +91,7 @@ print.summary.kernmean_fit <- function(x, digits = digits_shown(), ...) {
   invisible(x)
 }
 
-# The first rows or columns of a long table.
+# Of a longer table only so many rows or columns are printed.
 most_printed <- 10L
 print_part <- function(part, digits) {
   along <- if (is.data.frame(part)) 1L else 2L
@@ -130,12 +133,13 @@ nobs.kernmean_fit <- function(object, ...) {
   object$n %||% fit_facts(object)$nobs
 }
 
-# The stored request with changes, the door called again. On the same points
-# what was chosen from them is taken over, and what was asked for stays stored.
+# Calls the door again with the stored request and the changes. On the same
+# points what was chosen from them stays, but the request is stored as the user
+# had made it.
 #' @export
 update.kernmean_fit <- function(object, ...) {
   changes <- list(...)
-  # What the new data are called.
+  # Tests print the expressions of new data.
   attr(changes, "call") <- substitute(list(...))
   check_changes(changes)
   door <- attr(object$arguments, "door")
@@ -155,15 +159,15 @@ update.kernmean_fit <- function(object, ...) {
   fields <- intersect(c(attr(asked, "fields"), if (!moved) c(
     "layout", if (!"data" %in% names(changes)) "na.action"
   )), names(object))
-  # A gram of bags, an environment, has them.
+  # A gram of bags is an environment, and has these fields already.
   if (is.list(fit)) fit[fields] <- object[fields]
   fit
 }
 
 # --- What some fits do not have ----------------------------------------------
 
-# A method that finds no field of this kind in the fit, or has a default that
-# finds none.
+# A method that returns what the default method finds in the fit, or stops if
+# that is nothing.
 no_field <- function(what) {
   function(object, ...) {
     check_dots(...)
@@ -204,7 +208,7 @@ biplot.kernmean_fit <- function(x, ...) {
   has_none(x, "loadings of columns for a biplot (plot() shows scores)")
 }
 
-# The tables of a summary.
+# The first table of a summary.
 #' @export
 as.data.frame.summary.kernmean_fit <- function(x, ...) {
   check_dots(...)
@@ -213,13 +217,14 @@ as.data.frame.summary.kernmean_fit <- function(x, ...) {
 
 # --- Coefficients with errors ------------------------------------------------
 
-# Degrees of freedom of the errors of so many clusters.
+# The degrees of freedom of the errors of a fit: the number of its clusters less
+# 1, or Inf without clusters.
 error_freedom <- \(x) {
   clusters <- x$cluster %||% x$arguments$clusters
   if (is.null(clusters)) Inf else length(unique(clusters)) - 1
 }
 
-# A row for each estimate.
+# A data frame with the intervals of the coefficients of a fit, a row for each.
 interval_table <- function(x, level) {
   estimate <- x$coefficients
   error <- sqrt(diag(x$vcov))
@@ -228,12 +233,13 @@ interval_table <- function(x, level) {
              row.names = names(estimate))
 }
 
+# "2.5 %" and "97.5 %" for the level 0.95.
 level_names <- \(level) {
   shares <- c(1 - level, 1 + level) / 2
   paste(format(100 * shares, trim = TRUE, digits = 3L), "%")
 }
 
-# What confint() returns, of all or some.
+# The matrix that confint() returns for all coefficients, or for `parm`.
 coefficient_ends <- function(x, parm, level) {
   level <- take(level, number(0, 1, open = TRUE))
   ends <- as.matrix(interval_table(x, level)[3:4])
@@ -243,7 +249,7 @@ coefficient_ends <- function(x, parm, level) {
   )
 }
 
-# What tidy() returns.
+# The data frame that tidy() returns for coefficients.
 coefficient_rows <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
   check_dots(...)
   conf.int <- take(conf.int, flag)

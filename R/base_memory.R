@@ -1,4 +1,5 @@
-# An n x m matrix of doubles must fit; said before it is allocated.
+# Stops if an n x m matrix of doubles would not fit into memory, before it is
+# allocated.
 check_memory <- function(n, m, ..., copies = 1,
                          what = if (copies == 1) "a Gram matrix" else
                            "work on a Gram matrix") {
@@ -30,15 +31,17 @@ memory_available <- function() {
     take(limit, number(finite = FALSE), "kernmean.memory")
 }
 
-# The least of what Linux says is free, of what the control groups of the
-# process (versions 1 and 2, each within its parents) leave it, the cache of
-# files not counted, and of its address space (ulimit -v). root: of the files.
+# The bytes that the system leaves the process: the least of the memory that
+# Linux says is free, of what the control groups of the process leave it
+# (versions 1 and 2, each within its parents; the cache of files does not
+# count), and of the rest of its address space (ulimit -v). root: where these
+# files stand.
 system_memory <- function(root = "") {
   read <- \(...) {
     file <- paste0(root, ...)
     if (file.access(file, 4L) == 0L) readLines(file, warn = FALSE)
   }
-  # The first number of the line that begins so; `without` where there is none.
+  # The first number of the line with this start, or `without` if there is none.
   value <- \(lines, start, without) {
     line <- grep(paste0("^", start, "[^0-9a-z]*[0-9]"), lines, value = TRUE)
     if (length(line)) as.double(sub("^[^0-9]*([0-9]+).*", "\\1",

@@ -1,12 +1,16 @@
-# Doors as tables of arguments. The table of a door says of each argument of
-# what kind it is, and what goes with what; its defaults stand in the signature.
-# From the table come the checks with their messages, the request that a fit
-# stores, and update().
+# Doors as tables of arguments. The table of a door has the kind of each
+# argument, and rules for which arguments go together; defaults stand in the
+# signature. The checks with their messages, the request that a fit stores, and
+# update() follow from the table.
 
 # --- Kinds -------------------------------------------------------------------
-# A kind is list(words, holds, as): what a value must be, in words; whether one
-# is; what it becomes. Where words are not enough it is a function of the value
-# and of the argument's name that returns the value or stops.
+# A kind of argument.
+#   words  what a value must be, in words
+#   holds  a function: is a value of this kind?
+#   as     a function: the value as the package uses it
+#   fault  NULL, or a function that describes a wrong value
+# A function of the value and of the argument's name may take its place; it
+# returns the value or stops.
 
 new_kind <- function(words, holds, as = identity) {
   list(words = words, holds = holds, as = as)
@@ -26,8 +30,8 @@ take <- function(value, kind, name = deparse1(substitute(value))) {
 
 is_number <- \(x) is.numeric(x) && length(x) == 1L && !is.na(x)
 
-# So many numbers (NULL: any, but one) from `from` to `to`, none missing;
-# `open`: none of them one of the ends.
+# `count` numbers (NULL: at least one) from `from` to `to`, none of them
+# missing. open: the ends are excluded.
 numbers <- function(from = 0, to = Inf, open = FALSE, finite = TRUE,
                     count = NULL) {
   # An integer64 compares with no limit as such.
@@ -69,8 +73,8 @@ count <- function(least = 1L) {
 
 flag <- new_kind("TRUE or FALSE", \(x) isTRUE(x) || isFALSE(x))
 
-# One of some words; a unique beginning is enough, and all of them, as in a
-# signature, are the first.
+# One of some words, or the unique beginning of one. All of them, as they stand
+# in a signature, mean the first.
 choice <- function(...) {
   choices <- c(...)
   at <- \(x) if (identical(x, choices)) 1L else
@@ -101,8 +105,8 @@ maybe <- function(kind, ...) {
   kind
 }
 
-# Of this kind, and NULL unless the user gave it: its default depends on what
-# else is asked for.
+# An argument of this kind whose default depends on other arguments: it is NULL
+# unless the user gave it.
 unless_given <- function(kind) structure(kind, open = TRUE)
 
 anything <- \(value, name) value
@@ -111,10 +115,10 @@ anything <- \(value, name) value
 
 doors <- new.env(parent = emptyenv())
 
-# The table of a door, the function above it of this name: argument = kind, ...,
-# and rules. `aside`: what is no part of a stored request, as data.
-# units: the arguments for the same units, see check_order().
-# hints: what is said of arguments that it does not have, by their names.
+# Registers the table of a door, the function with the name .door: argument =
+# kind, ..., and rules. aside: the arguments that are not stored, as the data.
+# units: the arguments with a value for each unit, see check_order(). hints:
+# words for arguments that the door does not have, by their names.
 door_table <- function(.door, ..., rules = list(), aside = "progress",
                        units = NULL, hints = NULL) {
   kinds <- list(...)
@@ -126,7 +130,7 @@ door_table <- function(.door, ..., rules = list(), aside = "progress",
     dots = "..." %in% names(defaults), known = names(defaults),
     open = !vapply(kinds, \(kind) is.null(attr(kind, "open")), NA),
     required = !vapply(defaults[names], \(value) nzchar(deparse1(value)), NA),
-    # Defaults that are no calls, and what these become, once asked for.
+    # Defaults that are values, and these as their kinds take them.
     defaults = Filter(Negate(is.language), defaults[names]),
     usual = new.env(parent = emptyenv()),
     # The function itself: an argument of a door may be called c.
@@ -136,11 +140,11 @@ door_table <- function(.door, ..., rules = list(), aside = "progress",
   )
 }
 
-# A rule: where the condition holds, arguments must be these. A condition is the
-# name of an argument that is given (not NULL), a value that one has,
-# c(null = "gamma"), or a function of the request with its reason in words. An
-# argument must be a value, of a kind, or absent (NULL); one that the user did
-# not give becomes that value.
+# A rule: if the condition holds, arguments must be as these say. A condition is
+# the name of an argument that must be given (not NULL), a value that it must
+# have, c(null = "gamma"), or a function of the request with its reason in
+# words. An argument must be a value, of a kind, or absent (NULL); an argument
+# that the user did not give becomes that value.
 when <- function(condition, ..., reason = NULL) {
   if (is.character(condition) && is.null(reason)) {
     reason <- if (is.null(names(condition))) {
@@ -163,12 +167,12 @@ rule_holds <- function(rule, values) {
   }
 }
 
-# Does a value keep what a rule wants?
+# Is the value of an argument as the rule wants it?
 keeps_rule <- function(value, wanted) {
   if (is.list(wanted)) isTRUE(wanted$holds(value)) else identical(value, wanted)
 }
 
-# The values with the rules applied; an error where the user gave another.
+# The values with the rules applied, or an error if the user gave another value.
 apply_rules <- function(values, rules, given) {
   for (rule in rules) {
     if (!rule_holds(rule, values)) next
@@ -190,15 +194,16 @@ apply_rules <- function(values, rules, given) {
   values
 }
 
-# What the door was asked for in whose frame this is called: a list of its
-# arguments, as their kinds take them. attr "given": those that the user gave.
+# The request of the door in whose frame this is called: a list of its
+# arguments, as their kinds take them. attr "given": the names of those that the
+# user gave.
 request <- function(table, frame = parent.frame(), dots = FALSE) {
   names <- names(table$kinds)
   if (endsWith(table$door, ".default")) check_first(table, frame)
   if (table$dots && (!dots || length(table$hints)) &&
         eval(quote(...length()), frame)) {
     unused <- eval(quote(...names()), frame)
-    # Of dots that are another's, those with a hint.
+    # Another function checks the dots; here only hints are given.
     if (dots) unused <- intersect(unused, names(table$hints))
     if (!dots || length(unused)) stop_unused(unused, table$known, table$hints)
   }
@@ -240,7 +245,7 @@ check_first <- function(table, frame) {
   }
 }
 
-# What a fit stores of a request: what the user gave.
+# The part of a request that a fit stores: the arguments that the user gave.
 stored <- function(asked) {
   door <- attr(asked, "door")
   given <- attr(asked, "given")
@@ -249,8 +254,8 @@ stored <- function(asked) {
   kept
 }
 
-# A stored request with changes. Where a rule would refuse what was stored
-# beside what is new, what is new takes its place.
+# A stored request with changes. A stored value that a rule would refuse beside
+# the changes is dropped.
 change_request <- function(stored, changes) {
   table <- doors[[attr(stored, "door")]]
   values <- unclass(stored)
@@ -279,7 +284,7 @@ check_changes <- function(changes) {
   if (length(changes) && !all(nzchar(names2(changes)))) {
     stop_input("the arguments of update() must be named")
   }
-  # As a call of its own it would be evaluated.
+  # do.call() would evaluate a call that is a value.
   for (name in names(Filter(is.language, changes))) {
     stop_input("'", name, "' must be a value, not ", describe(changes[[name]]))
   }
@@ -287,13 +292,13 @@ check_changes <- function(changes) {
 
 names2 <- \(x) names(x) %||% character(length(x))
 
-# An argument of the function that asks, which it cannot do without.
+# Stops if the argument of the calling function is missing.
 check_given <- function(x) {
   if (missing(x)) stop_input("'", substitute(x), "' must be given")
 }
 
-# An error where a package is not installed; another fault while it is loaded is
-# an error of its own.
+# Stops with these words if the package is not installed. A package that fails
+# while it is loaded has an error of its own.
 need_package <- function(package, ...) {
   tryCatch(loadNamespace(package), packageNotFoundError = \(e) {
     stop_kernmean("package", ...)
@@ -305,7 +310,8 @@ check_dots <- function(...) {
   if (...length()) stop_unused(...names(), names(formals(sys.function(-1L))))
 }
 
-# names: of what was in the dots; known: the arguments that there are.
+# Stops with the names of arguments that stood in the dots, and with a hint from
+# the arguments that the function has, `known`.
 stop_unused <- function(names, known, hints = NULL) {
   names <- names[nzchar(names)]
   if (!length(names)) {
@@ -321,13 +327,13 @@ stop_unused <- function(names, known, hints = NULL) {
   })
 }
 
-# Digits that print() shows; NULL leaves them to R.
+# The digits that print() shows; NULL leaves them to R.
 printed_digits <- maybe(number(1, 22))
 
 # --- Data --------------------------------------------------------------------
 
-# What a door gives must be numbers, for it gives no NaN silently. what: what
-# they are.
+# Stops if results are not finite numbers: no door returns NaN silently. what: a
+# name for the results.
 check_result <- function(values, what, of = "'x'") {
   if (is.list(values)) {
     for (part in values) check_result(part, what, of)
@@ -361,7 +367,7 @@ take_frame <- function(x, rows) {
   if (is.null(dim(x))) x[rows] else take_rows(x, rows)
 }
 
-# A word where arguments for the same units have the same names in other orders.
+# Warns if arguments for the same units have the same names in other orders.
 check_order <- function(values) {
   values <- values[lengths(values) > 0L]
   if (length(values) < 2L) {
@@ -379,8 +385,8 @@ check_order <- function(values) {
   }
 }
 
-# Values in the order of those that they are for, by whose names they may be
-# called. what: what these are.
+# Values in the order of the names `wanted`, if they have names. what: words for
+# the things with these names.
 in_order <- function(values, wanted, name, what) {
   names_there <- names(values)
   if (is.null(names_there) || is.null(wanted)) {
@@ -393,8 +399,8 @@ in_order <- function(values, wanted, name, what) {
   values[wanted]
 }
 
-# A hint for arguments of a function that takes the known ones: those of an
-# estimator may have been given beside it. NULL for none.
+# A hint on arguments that a function with the known ones does not take: they
+# may belong to an estimator or a kernel, or be misspelt. NULL for no hint.
 unused_hint <- function(names, known) {
   makers <- c(lambda = "est_skmse", select = "est_skmse", target = "est_skmse",
               guard = "est_skmse", noise = "est_mkme", h = "est_smooth",
@@ -416,7 +422,7 @@ unused_hint <- function(names, known) {
   }
 }
 
-# Of the kernel that is made, or that a door was asked for.
+# The hint that a bandwidth is an argument of the kernel.
 bandwidth_hint <- function(theta, known) {
   kernel <- if ("kernel" %in% known) dynGet("kernel", NULL)
   maker <- if (inherits(kernel, "kernmean_kernel") &&
@@ -444,7 +450,8 @@ is_finite <- function(x) {
   }
 }
 
-# The numbers of those labels that are named or numbered: so many of them.
+# The numbers of the labels that x picks by name or number. count: how many may
+# be picked.
 check_pick <- function(x, labels, name, count = 1L) {
   at <- if (is.character(x)) match(x, labels) else x
   if (!is.atomic(at) || !length(at) %in% count ||

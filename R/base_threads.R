@@ -51,7 +51,7 @@ kernmean_threads <- function(threads = NULL) {
 
 told <- new.env(parent = emptyenv())
 
-# Why there is one thread, once a session (`said` remembers it).
+# Says once in a session why there is only one thread; `said` remembers that.
 tell_serial <- function(openmp, said = told) {
   if (openmp || !is.null(said$serial)) {
     return(invisible())
@@ -66,16 +66,17 @@ tell_serial <- function(openmp, said = told) {
   ))
 }
 
-# The value of an expression on one thread: many short pieces of work, in which
-# threads would wait for each other longer than they work.
+# The value of an expression, computed on one thread. In many short pieces of
+# work threads would wait for each other longer than they work.
 on_one_thread <- function(value) {
   before <- .Call(C_r_threads, 1L)
   on.exit(.Call(C_r_threads, before))
   force(value)
 }
 
-# 0 lets the core choose; R CMD check allows no more than 2. Where the system
-# does not tell the core that it was forked, package parallel does: -1.
+# The limit at load: 0 lets the core choose, 2 is what R CMD check allows, and
+# -1 says that the process was forked, which package parallel knows where the
+# system does not tell the core.
 default_threads <- function() {
   # Windows, which forks nothing, has no isChild().
   is_child <- if ("parallel" %in% loadedNamespaces()) {
@@ -97,7 +98,7 @@ default_threads <- function() {
   pin_level(Sys.getenv("KERNMEAN_LEVEL"))
 }
 
-# The highest instruction level that the loops use, by its name; "" for all.
+# Limits the loops to an instruction level, by its name; "" sets no limit.
 pin_level <- function(name) {
   level <- match(name, c("baseline", "avx2", "avx512")) - 1L
   if (!is.na(level)) .Call(C_r_isa, level)

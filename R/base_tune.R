@@ -1,13 +1,12 @@
-# Choosing: folds, the table of a grid and the rules by which one of its values
-# is taken, the search along a curve, and how far a long one has come.
+# Choosing: folds, the table of a grid and the rules that take one of its
+# values, and the progress of a long search.
 
 # --- Folds -----------------------------------------------------------------
 
-# The number of the fold of each of n units, as the strata have them: "drawn" at
-# random, or "hashed", by a fixed order that has nothing to do with that of the
-# units, where a stratum goes on with the fold at which the one before stopped,
-# so that sizes differ by one; "blocks" of units next to each other; "turns",
-# one after the other.
+# The fold of each of n units. how: "drawn" at random; "hashed", by a fixed
+# order that has nothing to do with that of the units; "blocks" of neighbors;
+# "turns", one unit after the other. Within each stratum sizes differ by at most
+# one, and so they do in all where folds are drawn or hashed.
 make_folds <- function(n, count, how, strata = rep(1L, n)) {
   count <- min(count, n)
   turns <- rep_len(seq_len(count), n)
@@ -27,8 +26,8 @@ make_folds <- function(n, count, how, strata = rep(1L, n)) {
   of
 }
 
-# Whole clusters, codes from 1, the largest first to the fold that has the
-# fewest.
+# The fold of each unit, by whole clusters, whose codes begin at 1. The largest
+# cluster comes first, and each goes to the smallest fold.
 cluster_folds <- function(clusters, count) {
   sizes <- tabulate(clusters)
   if (length(sizes) < count) {
@@ -46,9 +45,9 @@ cluster_folds <- function(clusters, count) {
 
 # --- A grid ----------------------------------------------------------------
 
-# The mean loss of candidates and its standard error, of which one unit says
-# nothing. Losses: units in rows, candidates in columns; in units of `unit`
-# their squares are numbers.
+# The mean loss of each candidate and its standard error (0 for a single unit).
+# losses: units x candidates; divided by `unit` they have squares that do not
+# overflow.
 mean_losses <- function(losses, unit = max(abs(losses)), deals = 1L) {
   n <- nrow(losses)
   data.frame(
@@ -61,13 +60,14 @@ mean_losses <- function(losses, unit = max(abs(losses)), deals = 1L) {
   )
 }
 
-# One of values that grow, by their losses, a function as of mean_losses(), and
-# a rule: "min", the best; the largest that is no worse than the best by more
-# than a standard error, that of the best one's score ("1se"), or that of the
-# difference ("paired"). `wider`, list(below, above): values that come into view
-# where the best is an end. Losses up to `zero` are rounding. list(value, table,
-# scores: the losses; border: the end that the minimum is at, or NULL; extended:
-# was the grid?; highest: is the value the largest?).
+# Takes one of some increasing values by a rule: "min", the best; or the largest
+# that is worse than the best by at most one standard error, of the best score
+# ("1se") or of the difference ("paired"). losses: a function of values that
+# returns a matrix as for mean_losses(). wider: the values of wider_grid(),
+# which are added where the best value is an end of the grid. Losses up to
+# `zero` are rounding. Returns the value; the table of all values; scores, their
+# losses; border, the end that the minimum lies at, or NULL; extended, whether
+# the grid was; highest, whether the value is the largest.
 tune_grid <- function(values, losses, rule, wider = NULL, zero = 0,
                       deals = 1L) {
   shown <- length(wider$below) + seq_along(values)
@@ -101,8 +101,8 @@ tune_grid <- function(values, losses, rule, wider = NULL, zero = 0,
   )
 }
 
-# What was tried for a fit, or an error that names the argument that asks for
-# it.
+# The table of the values that were tried for a fit. If there is none the error
+# names the argument that asks for it.
 tried_of <- function(x, name) {
   if (is.null(x$cv)) {
     stop_input("'", name, "' must not be \"cv\" unless several values were ",
@@ -111,18 +111,17 @@ tried_of <- function(x, name) {
   x$cv
 }
 
-# Values by which an even grid can grow at either end, in its own steps.
+# The values by which a grid can grow in its own steps, below and above it.
 wider_grid <- function(grid, by = 10L) {
   step <- grid[2L] / grid[1L]
   list(below = grid[1L] * step^-rev(seq_len(by)),
        above = grid[length(grid)] * step^seq_len(by))
 }
 
-# --- A curve ---------------------------------------------------------------
-
 # --- Progress --------------------------------------------------------------
 
-# Shows how far a long run has come; returns list(at(share), close()).
+# A progress bar with two functions: at(share) moves it, close() ends it. Both
+# do nothing if progress is FALSE.
 progress_bar <- function(progress) {
   if (!progress) {
     return(list(at = \(share) NULL, close = \() NULL))

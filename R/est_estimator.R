@@ -1,7 +1,7 @@
 # Estimators of a kernel mean are objects: est_kme() and its relatives hold the
-# user's arguments, and their methods for the verbs of est_verbs.R compute. A new
-# estimator is a constructor, register_estimator(), and the methods that differ
-# from the defaults. No door knows an estimator by its name.
+# user's arguments, and their methods for the verbs of est_verbs.R compute. A
+# new estimator is a constructor, register_estimator(), and the methods that
+# differ from the defaults. No door knows an estimator by its name.
 
 #' Estimators of a kernel mean
 #'

@@ -271,10 +271,10 @@ cholesky_factor <- function(g, lambda) {
   g$cholesky$lower
 }
 
-# The smallest value of f along the logarithm of its argument, on a grid of equal
-# steps and then, by Brent's method, in the two cells around the best: `at` and
-# `minimum`; `border`, whether it lies at an end of the grid; `path` and
-# `values`, all that was evaluated.
+# The smallest value of f along the logarithm of its argument, on a grid of
+# equal steps and then, by Brent's method, in the two cells around the best:
+# `at` and `minimum`; `border`, whether it lies at an end of the grid; `path`
+# and `values`, all that was evaluated.
 search_log <- function(f, grid) {
   last <- length(grid)
   values <- f(grid)

@@ -100,9 +100,9 @@ left_out_guard <- function(products, fold, weights, plain) {
 
 # The fit whose guard says what is saved: at least about this share of the
 # squared error of the average. The average of m points has the squared error
-# (varrho - rho) n/(n - 1)/m, without bias. Gains may be alike by chance, so that
-# their error counts as at least gain/sqrt(n). Where more than all seems to be
-# saved nothing is promised.
+# (varrho - rho) n/(n - 1)/m, without bias. Gains may be alike by chance, so
+# that their error counts as at least gain/sqrt(n). Where more than all seems to
+# be saved nothing is promised.
 promised <- function(fit, fold) {
   if (!is.null(fit$guard)) {
     n <- length(fold)

@@ -218,10 +218,10 @@ find_noise <- function(estimator, x, kernel, owner = NULL) {
 
 # The leave-one-out score
 #   rho' - 2 (sum L - tr L)/(n(n-1)) + ((1-2/n) sum Q + tr(Q)/n)/(n-1)^2,
-# with L_ij = E k(x_i, x~_j), Q_ij = E k(x~_i, x~_j), rho' = mean k(x_i, x_i), of
-# points x, n x d. at: a function of d variances that returns the value and, on
-# demand, the gradient; scale: the scale of the variances to be tried; terms: the
-# coefficients of a score that is quadratic; equal: are all points equal?
+# with L_ij = E k(x_i, x~_j), Q_ij = E k(x~_i, x~_j), rho' = mean k(x_i, x_i),
+# of points x, n x d. at: a function of d variances that returns the value and,
+# on demand, the gradient; scale: the scale of the variances to be tried; terms:
+# the coefficients of a score that is quadratic; equal: are all points equal?
 marginal_score <- function(x, kernel) {
   score_of <- if (kernel_has(kernel, "Gaussian form")) rbf_score else poly_score
   score <- score_of(x, kernel)

@@ -43,8 +43,8 @@ fold_codes <- function(n, folds) {
 
 # --- The covariance ----------------------------------------------------------
 
-# The mean m and the d x d covariance S of points, by the shrinkage of Ledoit and
-# Wolf (2004) towards a multiple of the identity, in units of the bandwidths
+# The mean m and the d x d covariance S of points, by the shrinkage of Ledoit
+# and Wolf (2004) towards a multiple of the identity, in units of the bandwidths
 # theta. Constant columns have variance 0 and do not count.
 smooth_moments <- function(x, theta) {
   x <- unname(x)
@@ -85,8 +85,8 @@ smooth_grid <- c(0, 0.01, 0.03, 0.07, 0.13, seq(0.2, 1, by = 0.1))
 
 # The fields h and c of an estimate, those of the estimator if it has them, with
 # the fields that say how they were chosen. The score is varrho - 2 c A + c^2 B:
-# A is the mean over the points of the estimate without their fold, B its squared
-# norm.
+# A is the mean over the points of the estimate without their fold, B its
+# squared norm.
 choose_smooth <- function(estimator, sample) {
   amounts <- estimator[c("h", "c")]
   if (is.null(estimator$select)) {
@@ -134,9 +134,9 @@ smooth_folds <- function(sample, fold, grid, weights = NULL, pairs = FALSE) {
 }
 
 # The points x in units of the bandwidths and, if they have more columns than
-# rows, in axes of their span. lost: for each column the fold without which it is
-# constant, or 0. unseen: the numbers of directions in which no point lies, first
-# of those that are never lost, then of those lost with each fold.
+# rows, in axes of their span. lost: for each column the fold without which it
+# is constant, or 0. unseen: the numbers of directions in which no point lies,
+# first of those that are never lost, then of those lost with each fold.
 smooth_coordinates <- function(x, theta, fold) {
   varying <- !is_constant(x)
   # Equal points have one column, of zeros.

@@ -97,9 +97,9 @@ resolve_stack <- function(estimator, sample) {
 }
 
 # The candidates, of those that were given, that the sample allows; NULL where
-# none were given. The others are left out with a warning. It is an error if none
-# is left, or if shares were given. The field `plain` of the estimator says that
-# the warning has been given before.
+# none were given. The others are left out with a warning. It is an error if
+# none is left, or if shares were given. The field `plain` of the estimator says
+# that the warning has been given before.
 allowed_candidates <- function(estimator, sample) {
   candidates <- estimator$candidates
   open <- is.null(candidates)
@@ -297,9 +297,9 @@ est_settle.est_stack <- function(estimator, sample, where) {
   settle_chosen(estimator, sample)
 }
 
-# The settlement of an estimator that leaves points out, which must not depend on
-# their order. Kernel values alone have no order of their own, so that each point
-# is a fold.
+# The settlement of an estimator that leaves points out, which must not depend
+# on their order. Kernel values alone have no order of their own, so that each
+# point is a fold.
 settle_chosen <- function(estimator, sample) {
   if (knows_points(sample)) {
     sample <- sort_points(sample)
