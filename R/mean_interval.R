@@ -172,11 +172,10 @@ confint.kme <- function(object, parm, level = 0.95, ...,
   )
 }
 
-# From here on the bound that knows the variance is taken.
+# From so many points on the bound that uses the variance is taken.
 most_mcdiarmid <- 300
 
-# Which of both is settled by n and the kernel, not by the points. `rest` is 1 -
-# level.
+# n and the kernel decide between both bounds, not the points. rest: 1 - level.
 bound_radius <- function(sample, n, kappa, variance, rest) {
   aware <- n > most_mcdiarmid && is_nonnegative(sample)
   radius <- if (aware) {
@@ -196,7 +195,7 @@ spectrum_radius <- function(sample, n, kappa, level) {
   }
   spectrum <- radius_spectrum(sample)
   values <- spectrum$values[spectrum$values > 0]
-  # Less is rounding of kernel values.
+  # A smaller value is rounding of kernel values.
   if (sum(values) + spectrum$left <= 64 * .Machine$double.eps * kappa) {
     warn_kernmean(
       "the points are all alike for this kernel: their spread, and with it ",
@@ -211,15 +210,15 @@ spectrum_radius <- function(sample, n, kappa, level) {
 
 quantile_draws <- 10000L
 
-# list(quantile: that of sum_l values_l Z_l^2 for positive values, decreasing;
-# draws: of how many, 0 where it is exact).
+# The quantile of sum_l values_l Z_l^2 for positive, decreasing values, and the
+# number of draws that it comes from, 0 if it is exact.
 chisq_sum_quantile <- function(values, level) {
   count <- length(values)
   if (!count || values[1L] - values[count] <= 1e-10 * values[1L]) {
     exact <- if (count) mean(values) * stats::qchisq(level, count) else 0
     return(list(quantile = exact, draws = 0L))
   }
-  # The smallest add a constant to the rest.
+  # The smallest values add nearly a constant, their sum.
   constant <- rev(cumsum(rev(values^2))) <= 1e-6 * sum(values^2)
   total <- rep(sum(values[constant]), quantile_draws)
   for (panel in row_panels(which(!constant), 100)) {
@@ -233,7 +232,7 @@ chisq_sum_quantile <- function(values, level) {
 
 # --- What samples know -------------------------------------------------------
 
-# The sample whose features are averaged.
+# The sample whose features the estimate averages.
 radius_sample <- function(sample) {
   if (is.null(sample$sketch)) {
     return(sample)
@@ -245,7 +244,7 @@ radius_sample <- function(sample) {
   sketch_sample(sample$sketch, sample$variable, sample$group)
 }
 
-# kappa = k(x, x), or an error.
+# The value kappa = k(x, x) of all x, or an error.
 constant_diagonal <- function(sample) {
   kappa <- common_diagonal(sample)
   if (is.null(kappa)) {
@@ -256,11 +255,11 @@ constant_diagonal <- function(sample) {
   kappa
 }
 
-# What a factor may leave of the trace.
+# The share of the trace that a low-rank factor may leave.
 factor_leaves <- 1e-3
 
-# list(values: the eigenvalues of the covariance operator, left: the trace that
-# is not among them).
+# The eigenvalues `values` of the covariance operator, and `left`, the part of
+# its trace that is not among them.
 radius_spectrum <- function(sample) {
   if (!is.null(sample$sketch)) {
     second_moments(sample, "method = \"spectrum\"")
@@ -280,9 +279,9 @@ radius_spectrum <- function(sample) {
        left = pivoted$left / n)
 }
 
-# Of rows that are known by their projections. At a point with the residual r(z)
-# the mean of k differs from that of the projections by r(z) times the root of
-# what they lose, at most.
+# A sketch knows rows by their projections on landmarks. At a point with the
+# residual r(z) the mean of k differs from the mean of the projections by at
+# most r(z) times the root of what the projections lose.
 bounded_ends.landmark_sample <- function(sample, new, value, range, method,
                                          rest, own) {
   if (identical(method, "betting")) {

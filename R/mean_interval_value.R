@@ -4,7 +4,8 @@
 
 a_level <- number(0, 1, open = TRUE)
 
-# Only of the average is it known how far it may be from what it estimates.
+# Stops unless the estimate is the average, as intervals are known for that
+# only.
 check_plain_mean <- function(object, what) {
   if (!is_average(object$estimator)) {
     stop_input("'object' must be the KME for ", what, ", not estimator ",
@@ -19,8 +20,8 @@ check_plain_mean <- function(object, what) {
   }
 }
 
-# The ends, m x 2, of intervals around the values at new points. own: TRUE, they
-# are the points of the sample; NULL, some may be; FALSE, none counts as one.
+# The ends, m x 2, of intervals around the values at new points. own: are these
+# the points of the sample? NULL where some may be.
 value_ends <- function(object, new, value, level, method = NULL, own = NULL) {
   method <- take(method, maybe(choice("betting", "chernoff", "normal")))
   check_plain_mean(object, "an interval")
@@ -42,8 +43,8 @@ value_ends <- function(object, new, value, level, method = NULL, own = NULL) {
 
 # --- Bounded kernels ---------------------------------------------------------
 
-# kappa = k(x, x) where it is the same for all x, as far as the sample shows it;
-# else NULL.
+# The value kappa = k(x, x) if it is the same for all x, as far as the sample
+# shows; else NULL.
 common_diagonal <- function(sample) {
   if (is.null(sample$kernel) || kernel_has(sample$kernel, "function")) {
     diagonal <- c(sample_diagonal(sample_support(sample)),
@@ -56,7 +57,7 @@ common_diagonal <- function(sample) {
   }
 }
 
-# Is k >= 0, as far as the sample shows it?
+# Is k >= 0, as far as the sample shows?
 is_nonnegative <- function(sample) {
   if (kernel_has(sample$kernel, "flat diagonal")) {
     return(TRUE)
@@ -78,10 +79,10 @@ value_range <- function(sample) {
   }
 }
 
-# A function is taken at all pairs of so many points.
+# A kernel that is a function is looked at for all pairs of so many points.
 most_function_points <- 300L
 
-# The ends in units of the range.
+# The ends of intervals, in units of the range of k.
 bounded_ends <- function(sample, new, value, range, method, rest, own) {
   UseMethod("bounded_ends")
 }
@@ -90,8 +91,8 @@ bounded_ends.kernmean_sample <- function(sample, new, value, range, method,
   lower_ends <- if (identical(method, "chernoff")) mean_ends else bet_ends
   ends <- over_panels(sample, new, \(values, at) {
     values <- unit_values(values, range)
-    # Where a point was looked for, the upper end counts it: it may have been
-    # given for another reason.
+    # A new point that equals a point of the sample may have been given for
+    # another reason: the upper end counts that point.
     above <- if (isTRUE(own)) at else integer(length(at))
     below <- if (is.null(own)) equal_columns(values) else above
     values <- t(values)
@@ -101,7 +102,7 @@ bounded_ends.kernmean_sample <- function(sample, new, value, range, method,
   matrix(ends, ncol = 2L, byrow = TRUE)
 }
 
-# Values in units of their range.
+# The values in units of their range.
 unit_values <- function(values, range) {
   slack <- 1e-8 * range[2L]
   most <- max(values, range[1L])
@@ -118,21 +119,22 @@ unit_values <- function(values, range) {
     (values - range[1L]) / (range[2L] - range[1L])
 }
 
-# For each row the first column whose value is the largest of all: the same
-# point; 0 for none.
+# For each row of kernel values the first column with the largest possible
+# value, which is the same point; 0 for none.
 equal_columns <- function(values) {
   columns <- max.col(values, "first")
   most <- values[cbind(seq_along(columns), columns)]
   ifelse(most > 1 - 1e-8, columns, 0L)
 }
 
-# Of values in [0, 1], a column for each point, of which the row `out` does not
-# count: what their mean is below with probability rest/2 at most.
+# Upper limits of the means of values in [0, 1], a column for each point, from
+# which the row `out` is left out. A limit is too low with probability rest/2 at
+# most.
 bet_ends <- function(values, out, rest) {
   .Call(C_r_lower_ends, values, out, rest)
 }
 
-# The same from the mean of the values alone.
+# The limits that follow from the means of the values alone.
 mean_ends <- function(values, out, rest) {
   n <- nrow(values) - (out > 0L)
   gone <- take_rows(cbind(out, seq_along(out)), out > 0L)
@@ -159,8 +161,8 @@ chernoff_end <- function(mean, n, rest) {
 
 # --- By the normal law -------------------------------------------------------
 
-# The variance of k(x_i, z) over the sample, divisor n - 1, at new points, where
-# its mean is known.
+# The variance of k(x_i, z) over the sample, with the divisor n - 1, at new
+# points where its mean is known.
 section_variance <- function(sample, new, mean) {
   UseMethod("section_variance")
 }
@@ -180,8 +182,8 @@ section_variance.kernmean_sample <- function(sample, new, mean) {
   pmax(0, squares - mean^2) * n / (n - 1)
 }
 
-# What use(values, rows) makes of the kernel values of new points and the
-# sample, some rows at a time: one number for each.
+# A number for each new point: use(values, rows) makes it from kernel values of
+# new points and the sample, for some rows at a time.
 over_panels <- function(sample, new, use) {
   size <- max(1, floor(2^22 / sample$n))
   unlist(lapply(row_panels(seq_len(new$m), size), \(rows) {

@@ -162,7 +162,7 @@ estimate_mean <- function(sample, estimator, arguments = list()) {
 check_estimator <- function(sample, estimator) UseMethod("check_estimator")
 check_estimator.kernmean_sample <- \(sample, estimator) NULL
 
-# The target is kept in the estimator, as it was read.
+# The fit of an estimate. The estimator keeps the target as it was read.
 new_kme <- function(fit, sample, estimator, arguments) {
   check_result(fit[c("weights", "fitted", "norm2", "rho", "varrho", "minimum",
                      "reference")], "a norm or a score of the estimate")

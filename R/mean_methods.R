@@ -1,4 +1,4 @@
-# What a fit of kme() can do.
+# The methods of a fit of kme().
 
 #' @export
 coef.kme <- function(object, ...) {
@@ -11,7 +11,7 @@ coef.kme <- function(object, ...) {
   weights
 }
 
-# NA where it is more than that.
+# The weights of an estimate that is nothing but weights, else NA.
 weights_or_na <- function(object) {
   weights <- weights_on(object, object$sample)
   weights %||% NA_real_
@@ -111,7 +111,7 @@ fit_lines.kme <- function(x, digits) {
   )
 }
 
-# ", distance to the KME 0.2" of an estimate that is another one.
+# ", distance to the KME 0.2" for an estimate that is not the KME.
 distance_words <- function(object, digits) {
   if (!is_average(object$estimator) || !is.null(object$sample$weights)) {
     apart <- plain_distance(object)
@@ -120,9 +120,9 @@ distance_words <- function(object, digits) {
   }
 }
 
-# list(distance: to the plain mean, rounding: is that all that it can be told
-# from?): |mu~|^2 - 2 <mu~, mu^> + |mu^|^2, where the inner product is the mean
-# of the estimate over the sample.
+# The distance of the estimate to the plain mean, and `rounding`: is the
+# distance no more than rounding? Its square is |mu~|^2 - 2 <mu~, mu^> +
+# |mu^|^2, where the inner product is the mean of the estimate over the sample.
 plain_distance <- function(object) {
   sample <- object$sample
   average <- plain_weights(sample)
@@ -156,7 +156,7 @@ fit_summary.kme <- function(x) {
   )
 }
 
-# The weights of a summary, in units of 1/n.
+# The weights in a summary, in units of 1/n.
 weights_summary <- function(x) {
   weights <- coef(x)
   of_points <- length(weights) == x$n

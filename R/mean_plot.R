@@ -72,8 +72,9 @@ smooth_curve <- function(x, y, at, minimum, log) {
        y = stats::splinefun(l, y, "natural")(fine))
 }
 
-# The neighborhood of the minimum, list(x, y): up to a few times what it gains,
-# and some decades of lambda; the curve leaves it where it shrinks far too much.
+# The limits x and y of the neighborhood of the minimum: up to a few times its
+# gain, and some powers of ten of lambda. The curve leaves it where the estimate
+# is shrunk far too much.
 selection_window <- function(object) {
   curve <- object$score
   if (min(curve[[1L]]) <= 0) {
@@ -84,7 +85,7 @@ selection_window <- function(object) {
   gain <- base - object$minimum
   if (gain <= 1e-8 * abs(base)) {
     y <- range(curve$score, base)
-    # Noise with a polynomial kernel has no largest score.
+    # The score of noise has no upper limit with a polynomial kernel.
     top <- if (base > 0) min(y[2L], 3 * base) else y[2L]
     return(list(x = range(curve[[1L]]), y = c(y[1L], top)))
   }
@@ -101,7 +102,8 @@ selection_window <- function(object) {
 
 # --- The embedding -----------------------------------------------------------
 
-# level: that of a band around a curve, NULL for none.
+# The embedding in one or two columns, or on two axes. level: the level of a
+# band around a curve, NULL for none.
 picture_embedding <- function(object, n, level = NULL) {
   d <- axes_of(object$sample)
   if (is.null(d) || d > 2L) {
@@ -140,13 +142,13 @@ picture_curve <- function(object, n, level = NULL) {
   if (is.null(level)) {
     return(picture)
   }
-  # The points of a grid are not taken from the sample, though they may meet it.
+  # Points of a grid are not points of the sample, though some may be equal.
   ends <- value_ends(object, raw_points(sample, matrix(z)), value, level,
                      own = FALSE)
   with_band(picture, ends[, 1L], ends[, 2L], level)
 }
 
-# The picture of a curve, its first layer, over a band of intervals.
+# The picture of a curve with a band of intervals under its first layer.
 with_band <- function(picture, lower, upper, level) {
   name <- paste0(format(100 * level, digits = 4L), "% intervals")
   color <- tint(level_palette[1L])
@@ -163,7 +165,7 @@ with_band <- function(picture, lower, upper, level) {
   picture
 }
 
-# New points in the units of the user.
+# New points, given in the units of the user.
 raw_points <- function(sample, z) {
   new_points(scale_points(sample$kernel, z), NULL)
 }
@@ -176,7 +178,7 @@ picture_contours <- function(object, n) {
   picture_surface(mean_title(object), x, surface, "embedding")
 }
 
-# Contours filled with blue under thin points x and other layers.
+# The picture of a surface: filled contours under the points x and other layers.
 picture_surface <- function(title, x, surface, name, layers = list()) {
   steps <- pretty(surface$z, 10)
   fill <- list(limits = range(steps), steps = steps, title = name,
@@ -188,7 +190,7 @@ picture_surface <- function(title, x, surface, name, layers = list()) {
               fill = fill, flush = TRUE)
 }
 
-# Its values at the points along two axes.
+# The picture of the embedding at the points along two kernel principal axes.
 picture_axes <- function(object) {
   axes <- kernel_axes(object$sample)
   value <- unname(object$fitted[axes$shown])
@@ -204,14 +206,16 @@ picture_axes <- function(object) {
 
 most_points_on_axes <- 1000L
 
-# The points along the leading kernel principal axes of the sample: list(scores:
-# two columns, shown: the rows that they are of, values, total: as of
-# centered_spectrum()). Axes along which nothing varies are 0.
+# The points along the two leading kernel principal axes of the sample:
+# `scores`, the two columns; `shown`, the numbers of the points; `values` and
+# `total`, the variances on the axes and in all. Axes along which nothing varies
+# are 0.
 kernel_axes <- function(sample) {
   n <- sample$n
   shown <- evenly(n, most_points_on_axes)
   part <- walkable_sample(sample_take(sample, shown))
-  # Centered by hand: a mean has no norm in the space of the energy kernel.
+  # The mean is given as its values, as it has no norm in the space of the
+  # energy kernel.
   rows <- sample_rows(part) / part$n
   s <- centered_spectrum(new_centered(part, rows, mean(rows)), 2L)
   values <- c(s$values, 0, 0)[1:2]
