@@ -17,7 +17,7 @@ autoplot.kernmean_fit <- function(object, ...) {
   several <- !is.null(panels)
   if (!several) panels <- list(picture)
   first <- panels[[1L]]
-  # What panels share: a key with their entries in other words, the colors.
+  # Panels share a key, with their entries in other words, and the colors.
   if (several) first[names(picture)] <- picture
   layers <- lapply(seq_along(first$layers), \(i) {
     parts <- lapply(panels, \(panel) {

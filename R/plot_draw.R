@@ -8,32 +8,33 @@
 #   picture_sequence, points_layer, span_layer, surface_layers, surface_of,
 #   tint.
 #
-# Pictures: what a plot shows, as data, which plot() draws (draw_picture()) and
-# autoplot() gives to ggplot2. A picture is list(title, xlab, ylab, layers,
-# value: what plot() returns) and, where it is not the default:
+# A picture says as data what a plot shows; plot() draws it (draw_picture()),
+# and autoplot() gives it to ggplot2.
+#
+
+# A picture.
+#   title, xlab, ylab  words
+#   layers  a list of layers, of which NULL is dropped
+#   value   what plot() returns
+# and, if it is not the default, in the dots:
 #   xlim, ylim, log, asp  as in plot.default(); by default what the layers take
 #   flush   TRUE: no room around the limits
 #   whole   which of "x", "y" have ticks at whole numbers only
-#   ticks_x, ticks_y  of the axes, list(at, labels)
-#   note    a line under the title, list(text, color)
+#   ticks_x, ticks_y  the ticks of the axes, with their places `at` and `labels`
+#   note    a line under the title: its text and its color
 #   key     the legend, see key_entries()
-#   fill    the colors of numbers, list(limits, colors, title, at, labels;
-#           steps: between which a color is the same)
+#   fill    the colors of numbers: limits, colors and title; labels at places
+#           `at` of the bar; steps, between which a color is the same
 #   bar     TRUE: the colors have a bar in the margin
-# or list(panels: pictures, value; free: axes not shared; key: of all). A
-# layer is a list with its kind, its data, its style (arguments of graphics; of
-# points one for each or one for all), `level`, the entry or entries of the key
-# that it stands for, and `main`: TRUE where the graphical parameters of the
-# caller are for it.
-#
-
+#   panel   the title of a panel
 new_picture <- function(title, xlab, ylab, layers, value, ...) {
   layers <- layers[!vapply(layers, is.null, NA)]
   list(title = title, xlab = xlab, ylab = ylab, layers = layers,
        value = value, ...)
 }
 
-# One picture, or several as panels of one.
+# One picture, or several as the panels of one. In the dots: free, the axes that
+# panels do not share, and key, that of all.
 new_panels <- function(panels, title, xlab = "", ylab = "", ...) {
   if (length(panels) == 1L) panels[[1L]] else
     list(panels = unname(panels), title = title, xlab = xlab, ylab = ylab,
@@ -42,6 +43,12 @@ new_panels <- function(panels, title, xlab = "", ylab = "", ...) {
 
 layer_data <- c("x", "y", "z", "x0", "y0", "x1", "y1", "h", "v", "labels")
 
+# A layer.
+#   kind   "points", "line", "bars", ..., see draw_layer()
+#   ...    its data, by the names of layer_data, and its style: arguments of
+#          graphics, for points one for each or one for all
+#   level  the entry or entries of the key that it stands for
+#   main   TRUE where the graphical parameters of the caller are for it
 new_layer <- function(kind, ..., level = NULL, main = FALSE) {
   parts <- list(...)
   data <- names(parts) %in% layer_data
@@ -142,9 +149,9 @@ legend_place <- choice("topright", "topleft", "top", "right", "left", "center",
                        "bottomright", "bottomleft", "bottom")
 legend_place$words <- paste("TRUE, FALSE or", legend_place$words)
 
-# list(picture, graphics: the arguments that are not of the picture). One
-# without a name is the type. groups: the expression of the caller, whose name
-# stands at the colors.
+# The picture that the dots ask for, and `graphics`, the other arguments. An
+# argument without a name is the type. groups: the caller's expression, whose
+# name stands at the colors.
 ask_picture <- function(object, dots, groups) {
   methods <- mget(paste0("fit_picture.", class(object)), topenv(), "function",
                   ifnotfound = list(NULL))
@@ -153,7 +160,7 @@ ask_picture <- function(object, dots, groups) {
   names <- names2(dots)
   names[match("", names, 0L)] <- "type"
   names(dots) <- names
-  # Of iris$Petal.Width the last name, if it is short.
+  # iris$Petal.Width is called Petal.Width.
   name <- sub("^.*\\$", "", label_of(groups))
   if ("name" %in% known && nchar(name) <= 30L && name == make.names(name)) {
     dots$name <- name
@@ -163,7 +170,7 @@ ask_picture <- function(object, dots, groups) {
   list(picture = picture, graphics = dots[!ours])
 }
 
-# NULL: not given.
+# The type of a picture, or the default if it is NULL.
 check_type <- function(type, types, default = types[1L]) {
   if (is.null(type)) default else take(type, choice(types))
 }
@@ -177,7 +184,7 @@ axis_names <- \(x) colnames(named_columns(x))
 
 # --- Colors and symbols ------------------------------------------------------
 
-# Okabe and Ito's, and four of Tol's.
+# The eight colors of Okabe and Ito, and four of Tol.
 level_palette <- c("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7",
                    "#56B4E9", "#F0E442", "#000000", "#999999", "#882255",
                    "#332288", "#999933")
@@ -185,7 +192,7 @@ level_symbols <- c(21L, 24L, 22L, 23L, 25L)
 
 level_colors <- \(count) rep_len(level_palette, count)
 
-# Twelve colors and five symbols: sixty levels differ.
+# With twelve colors and five symbols sixty levels differ.
 level_pch <- \(count) rep_len(level_symbols, count)
 
 accent <- "#D55E00"
@@ -196,7 +203,7 @@ color_of <- function(value, fill) {
   fill$colors[1L + round((length(fill$colors) - 1L) * share)]
 }
 
-# The colors of measured groups, with round numbers for the bar.
+# The fill of groups that are numbers, with round numbers for the bar.
 measured_fill <- function(values, title = NULL) {
   round <- pretty(values, 4L)
   at <- as.numeric(round)
@@ -204,15 +211,15 @@ measured_fill <- function(values, title = NULL) {
        at = at, labels = trimws(format(round)))
 }
 
-# A color with three parts of white.
+# A color mixed with three parts of white.
 tint <- function(color) {
   grDevices::adjustcolor(color, 1, 0.25, 0.25, 0.25, c(0.75, 0.75, 0.75, 0))
 }
 
 # --- Legends ---------------------------------------------------------------
 
-# One entry each: what it is a sign of is a "point" filled with the color, a
-# "ring" around other colors, a "box", or a "line".
+# Entries of a legend, in rows. The sign of an entry is a "point" filled with
+# the color, a "ring" around other colors, a "box", a "line", or "none".
 key_entries <- function(labels, color, kind = "point", pch = 21L, lty = 1L,
                         lwd = 1) {
   data.frame(label = as.character(labels), color, kind, pch, lty, lwd)
@@ -227,9 +234,9 @@ level_entries <- function(labels, kind = "point") {
 
 most_points_drawn <- 2000
 
-# Points with a white rim, in an order in which no group covers another; of
-# many an even share. `group`: NULL, a factor, or numbers, for which `fill` has
-# the colors. x: two columns.
+# The layer of points x, two columns, with a white rim, in an order in which no
+# group covers another; of many points an even share. group: NULL, a factor, or
+# numbers, for which `fill` has the colors.
 points_layer <- function(x, group = NULL, fill = NULL,
                          color = level_palette[1L], main = FALSE,
                          thin = FALSE) {
@@ -262,26 +269,29 @@ across_layer <- function(h = NULL, v = NULL, col = "grey40", lty = 2, lwd = 1,
             lwd = lwd)
 }
 
-# Points that are pointed out.
+# A layer of points that are to be seen first.
 mark_layer <- function(x, y, level, color = accent, pch = 21L) {
   new_layer("points", x = x, y = y, level = level, pch = pch, bg = color,
             col = "white", cex = 1.3)
 }
 
-# Bars from `lower` to `upper`, and of one standard error to either side.
+# Upright lines from `lower` to `upper`.
 span_layer <- function(x, lower, upper, main = FALSE) {
   new_layer("line", x = as.vector(rbind(x, x, NA)),
             y = as.vector(rbind(lower, upper, NA)), col = "grey65", main = main)
 }
-# Lines from x0 to x1 at heights.
+
+# Level lines from x0 to x1 at the heights `at`.
 lying_layer <- function(at, x0, x1, ...) {
   new_layer("line", x = as.vector(rbind(x0, x1, NA)),
             y = as.vector(rbind(at, at, NA)), ...)
 }
+
+# Lines of one standard error to either side.
 error_layer <- function(x, y, se) span_layer(x, y - se, y + se)
 
-# The values of `at` on a grid of n x n points that covers the points,
-# list(x, y, z).
+# The surface of a function `at` over n x n points that cover the points: the
+# axes x and y, and the n x n matrix z of values.
 surface_of <- function(at, points, n) {
   check_memory(n, n, "take a smaller 'n'", copies = 16, what = "a grid")
   axes <- lapply(1:2, \(j) {
@@ -297,7 +307,7 @@ surface_layers <- function(surface, fill) {
   list(
     do.call(new_layer, c("image", surface,
                          list(zlim = fill$limits, col = fill$colors))),
-    # Of a plane there are none.
+    # A plane has no contours.
     if (diff(range(surface$z, na.rm = TRUE)) > 0) {
       do.call(new_layer, c("contour", surface,
                            list(col = "grey20", labcex = 0.7, main = TRUE)))
@@ -305,8 +315,8 @@ surface_layers <- function(surface, fill) {
   )
 }
 
-# The points xy, two named columns, in their groups, with words at them.
-# zero: the axes on which a dotted line stands at 0.
+# The picture of points xy, two named columns, in their groups, with words at
+# them. zero: which dotted lines are drawn at 0.
 groups_picture <- function(title, xy, groups, labels, value,
                            zero = c("v", "h"), name = NULL, words = NULL,
                            asp = 1, ...) {
@@ -343,7 +353,7 @@ picture_sequence <- function(title, y, name, x = seq_along(y)) {
   )
 }
 
-# The bars of hist().
+# A layer of the bars of hist().
 histogram_layer <- function(bars, counts, col, border) {
   last <- length(bars$breaks)
   high <- if (counts) bars$counts else bars$density
@@ -352,7 +362,7 @@ histogram_layer <- function(bars, counts, col, border) {
             col = col, border = border, main = TRUE)
 }
 
-# What the layers take of both axes.
+# The limits x and y that the layers need.
 picture_limits <- function(layers, log = "") {
   data <- lapply(layers, \(layer) {
     if (!layer$kind %in% c("across", "rug")) layer$data
@@ -487,7 +497,8 @@ wrapped <- function(text, width, cex, font = 1) {
 # The labels of numbers, with digits enough to tell them apart.
 tick_labels <- \(at) format(at, digits = 15L, trim = TRUE)
 
-# list(at, labels, named: are these the names of something?) of a side.
+# The ticks of a side: their places `at`, their labels, and `named`: are the
+# labels names rather than numbers?
 axis_ticks <- function(picture, side) {
   ticks <- picture[[c("ticks_x", "ticks_y")[side]]]
   if (!is.null(ticks)) {
@@ -499,8 +510,9 @@ axis_ticks <- function(picture, side) {
   list(at = at, labels = tick_labels(at), named = FALSE)
 }
 
-# What stands in the margins, and the lines that these need: list(labels, at:
-# the lines where they stand; ticks; size, turned: of the ticks; title, need).
+# The frame of a picture: labels and the lines `at` where they stand; ticks,
+# with their size and whether they are turned; the title and the line of the
+# note; and `need`, the lines that the four margins need.
 measure_frame <- function(picture, key) {
   par <- graphics::par(c("mgp", "fin", "mai", "mar", "cex.axis", "cex.lab",
                          "cex.main", "font.main", "las"))
