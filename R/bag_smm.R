@@ -97,7 +97,7 @@
 #'   strangest bags of the fit}
 #' \item{kernel, n}{the kernel of the points, the number of bags}
 #' \item{problem}{`center` and `unit` of y, by which it was standardized}
-#' \item{arguments, terms, on_gram}{the arguments that were given, for
+#' \item{arguments, layout, on_gram}{the arguments that were given, for
 #'   `update()`}
 #' @section Methods: [predict()][predict.bag_smm], `plot()`, `summary()`,
 #' `coef()`, `fitted()`, `residuals()`, and `update()`, with arguments of

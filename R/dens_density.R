@@ -83,7 +83,7 @@
 #'   density held out at each look; where the fit stopped}
 #' \item{heldout, bandwidths}{the rows held out; the bandwidths that were tried}
 #' \item{mean}{the estimate that was matched, a fit of [kme()]}
-#' \item{kernel, sample, n, estimator, terms, arguments}{as in [kme()]}
+#' \item{kernel, sample, n, estimator, layout, arguments}{as in [kme()]}
 #' \item{m, shape, optimize, validate, floor}{the values that were used, `floor`
 #'   as a variance}
 #'

@@ -335,7 +335,7 @@ iv_settings <- door_table(
 #'   `deals` and `border`}
 #' \item{first_stage}{where `lambda` was chosen, a data frame: `lambda`, `gcv`}
 #' \item{landmarks}{the rows that are landmarks, or `NULL`}
-#' \item{functions, blocks, kernels, y, n, centered, terms, na.action,
+#' \item{functions, blocks, kernels, y, n, centered, layout, na.action,
 #'   arguments}{what [predict()] and `update()` need}
 #' @section Methods: [predict()][predict.rkhs_iv], [plot()][plot.rkhs_iv],
 #'   `summary()`, `coef()`, `vcov()`, [confint()][confint.rkhs_iv], `fitted()`,

@@ -84,8 +84,8 @@
 #' \item{variables}{for each variable a list with its `name`, for a factor its
 #'   `levels`, its `sample`, and the centering `mean` with its values `at` the
 #'   points and its squared norm `norm2`}
-#' \item{several, terms}{were the variables given as a list? The terms of a
-#'   formula}
+#' \item{several, layout}{were the variables given as a list? How a formula
+#'   reads new data}
 #'
 #' @section Methods:
 #' `coef()` gives the weights \eqn{\beta}{beta}, `summary()` the leading values

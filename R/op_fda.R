@@ -91,7 +91,7 @@
 #'   `bandwidth` or `ridge`, `error`, `log_posterior` (of softmax(v)),
 #'   `chosen`; else `NULL`}
 #' \item{n, N}{number of points, `N` as in [MASS::lda()]}
-#' \item{sample, grouping, kernel, terms, response, arguments}{the sample, as in
+#' \item{sample, grouping, kernel, layout, arguments}{the sample, as in
 #'   [kme()]; what was given}
 #'
 #' @section Methods:

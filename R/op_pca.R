@@ -71,7 +71,7 @@
 #'   `alpha`, `weights`, `select`, `score`, `minimum`, `reference`, `border` as
 #'   of [kme()]}
 #' \item{center, covariance}{the estimators as objects}
-#' \item{sample, kernel, n, terms, arguments}{as in [kme()]; `sample$raw` has
+#' \item{sample, kernel, n, layout, arguments}{as in [kme()]; `sample$raw` has
 #'   the points as they were given}
 #'
 #' @section Methods:

@@ -54,7 +54,7 @@
 #' \item{variable}{the variable of the landmarks: a list with its `name` and
 #'   `sample`, whose points `x` are in the units of the kernel (`raw` in the
 #'   user's)}
-#' \item{terms}{the terms of a formula, else `NULL`}
+#' \item{layout}{how a formula reads new data, else `NULL`}
 #' \item{kernel}{the kernel with its bandwidth as a number}
 #' \item{m, rank}{number of landmarks, and r}
 #' \item{method, pilot}{how they were chosen, and from how many rows}

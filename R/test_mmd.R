@@ -378,13 +378,16 @@ test_formula <- function(.door, ...) {
   read <- read_sides(c(x = "named", groups = "groups"), c("blocks", "clusters"),
                      example = "response ~ group", frame = parent.frame())
   words <- read$names$x
-  if (length(words) == 1L) {
-    bound <- as.character(bound_parts(str2lang(words)))
-    name <- if (length(bound) > 4L) words <- bound else words
-  }
-  name <- if (length(words) > 1L) paste0("cbind(", shorten(words), ")") else
-    words
   x <- read$x
+  if (length(words) > 1L) {
+    # In a sum of columns TRUE and FALSE are numbers.
+    x[] <- lapply(x, \(column) if (is.logical(column)) column + 0 else column)
+    name <- paste0("cbind(", shorten(words), ")")
+  } else {
+    bound <- as.character(bound_parts(str2lang(words)))
+    name <- if (length(bound) > 4L) paste0("cbind(", shorten(bound), ")") else
+      words
+  }
   if (has_levels(x)) x <- stats::setNames(list2DF(list(x)), name)
   x <- read_points(x, name)
   rownames(x) <- NULL

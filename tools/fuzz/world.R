@@ -126,7 +126,7 @@ world$new_for <- function(object, seed, style = "normal") {
   if (inherits(object, c("bag_gram", "bag_smm"))) {
     return(world$bags(3L, 3L, 2L, seed, style))
   }
-  if (!is.null(object$terms)) {
+  if (!is.null(object$layout)) {
     return(world$frame(6L, seed, style))
   }
   if (inherits(object, "rkhs_iv_nested")) {
