@@ -381,7 +381,9 @@ test_formula <- function(.door, ...) {
   x <- read$x
   if (length(words) > 1L) {
     # In a sum of columns TRUE and FALSE are numbers.
-    x[] <- lapply(x, \(column) if (is.logical(column)) column + 0 else column)
+    if (is.data.frame(x)) {
+      x[] <- lapply(x, \(column) if (is.logical(column)) column + 0 else column)
+    }
     name <- paste0("cbind(", shorten(words), ")")
   } else {
     bound <- as.character(bound_parts(str2lang(words)))
