@@ -34,7 +34,7 @@ fit_picture.default <- \(x, ...) has_none(x, "a plot")
 fit_request <- function(x, changes) UseMethod("fit_request")
 
 # The version of the fields. It grows when fields change their meaning.
-fit_format <- 2L
+fit_format <- 3L
 
 new_fit <- function(class, fields, also = NULL) {
   attr(fields, "format") <- fit_format
@@ -91,7 +91,7 @@ print.summary.kernmean_fit <- function(x, digits = digits_shown(), ...) {
   invisible(x)
 }
 
-# Of a longer table only so many rows or columns are printed.
+# print() shows so many rows or columns of a longer table.
 most_printed <- 10L
 print_part <- function(part, digits) {
   along <- if (is.data.frame(part)) 1L else 2L

@@ -433,7 +433,7 @@ describe_score <- function(fit, digits, plain = "the KME") {
   )
 }
 
-# What follows the words for a guarded estimate: how much of it remains.
+# The words that say how much of a guarded estimate remains.
 guard_words <- function(guard) {
   if (!is.null(guard)) {
     paste0(", of which the guard keeps ", format(100 * guard$share, digits = 2),

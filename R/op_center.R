@@ -134,9 +134,11 @@ centered_cross <- function(object, new, at, rows) {
 #   vectors  n x r matrix
 #   total    tr K^c
 #   square   |K^c|_F^2
+#   products how many blocks of products the iteration took; NULL where there
+#            was no iteration
 new_centered_spectrum <- function(pairs, total, square) {
   list(values = pairs$values, vectors = pairs$vectors, total = total,
-       square = square)
+       square = square, products = pairs$products)
 }
 
 # The spectrum of K^c: the leading `ncomp` pairs of a large matrix by block

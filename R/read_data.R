@@ -190,7 +190,8 @@ place_levels <- function(x, places) {
   x
 }
 
-# Of F alone a reader makes FALSE.
+# The hint for a column that a reader took for something else where it holds a
+# single kind of text: F alone becomes FALSE.
 read_alike <- function(column) {
   paste0("; read all of it alike, as by read = \\(f) read.csv(f, colClasses = ",
          "c(", column, " = \"character\"))")
@@ -219,7 +220,7 @@ as_numbers <- function(x, name) {
   } else if (is.logical(x)) {
     x + 0
   } else if (is.numeric(x) && !inherits(x, c("Surv", "circular", "dist"))) {
-    # Of classes that are not known here, such as units.
+    # The class is not known here (units, for example): its numbers are taken.
     if (is.matrix(x) || !is.object(x) && is.null(dim(x))) x else
       if (length(dim(x)) < 2L) stats::setNames(as.vector(unclass(x)), names(x))
   }

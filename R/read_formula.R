@@ -281,8 +281,8 @@ turn_parts <- function(parts, kinds, data, home) {
   parts
 }
 
-# A call as a variable of one column; NULL if it has several, and list() if it
-# can only be read as part of a formula.
+# A call as a variable of one column; NULL if it has several. A call that can
+# only be read as part of a formula gives an empty list.
 single_value <- function(part, data, home) {
   if (length(summands(part)) > 1L || length(bound_parts(part)) ||
         "." %in% all.vars(part)) {
@@ -521,8 +521,9 @@ term_home <- function(data, home) {
     data %||% home
 }
 
-# list(value, levels) of a term: a table, and what cbind() binds, is a matrix
-# with the numbers of the levels of factors, which `levels` has for each column.
+# The value of a term, and the levels of the factors in it. A table, and what
+# cbind() binds, becomes a matrix that holds the numbers of the levels; `levels`
+# has an entry for each of its columns.
 term_value <- function(part, label, home, rows = NULL) {
   bound <- bound_parts(part)
   if (length(bound)) {
@@ -552,7 +553,7 @@ term_value <- function(part, label, home, rows = NULL) {
   list(value = value, levels = if (any(lengths(levels))) levels)
 }
 
-# What the value of a call is kept as, for it is evaluated once.
+# The name under which the value of a call is kept, as it is evaluated once.
 kept_as <- \(call) paste(".value of", deparse1(call))
 
 # The factors that some of these numbers were.

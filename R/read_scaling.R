@@ -1,8 +1,6 @@
-# The units of columns. A fitted kernel carries as its field `scaling` what
-# turns points of the user's into those that it takes: NULL for nothing, or
-# list(type: TRUE or "whiten", center, factor: d standard deviations, or a d x d
-# root W of the inverse covariance; back: of a root, its inverse). The scaled
-# points are (x - center)/factor, or (x - center) W.
+# The units of columns. A fitted kernel carries in its field `scaling` the
+# record that turns the user's points into those that it takes, or NULL for
+# none; see new_scaling(). The scaled points are (x - center)/factor, or (x - center) W.
 
 #' Units of the columns
 #'
@@ -45,21 +43,29 @@
 #' kme(iris[, 1:4], scale = "whiten")
 NULL
 
-# What the argument `scale` of a door says: NULL where it was not given.
+# The argument `scale` of a door is NULL where it was not given.
 a_scale <- new_kind("FALSE, TRUE or \"whiten\"", \(x) {
   isTRUE(x) || isFALSE(x) || identical(x, "whiten")
 })
 
 asks_scale <- function(scale) !is.null(scale) && !isFALSE(scale)
 
+# The scaling of columns by those of x.
+#   type     TRUE, or "whiten"
+#   center   d means
+#   factor   d standard deviations; for "whiten" a d x d root W of the inverse
+#            covariance
+#   back     the inverse of W
+#   rank     the rank of W
+#   columns  the names of the columns
 new_scaling <- function(x, scale, name) {
-  of <- column_spreads(x)
-  # What the mean of equal values leaves is rounding.
-  spread <- ifelse(is_constant(x), 1, of$spread)
-  scaling <- list(type = scale, center = of$unit * of$center,
-                  factor = of$unit * spread)
+  spreads <- column_spreads(x)
+  # Equal values differ from their mean by rounding only.
+  spread <- ifelse(is_constant(x), 1, spreads$spread)
+  scaling <- list(type = scale, center = spreads$unit * spreads$center,
+                  factor = spreads$unit * spread)
   if (identical(scale, "whiten")) {
-    root <- whitening(of$z / rep(spread, each = nrow(x)), name)
+    root <- whitening(spreads$z / rep(spread, each = nrow(x)), name)
     scaling$back <- root$back * rep(scaling$factor, each = ncol(x))
     scaling$factor <- root$w / scaling$factor
     scaling$rank <- root$rank
@@ -68,8 +74,9 @@ new_scaling <- function(x, scale, name) {
   scaling
 }
 
-# list(z: columns less their means, center: means, spread: standard deviations,
-# all in the unit of each column, so that no square over- or underflows).
+# The columns less their means (z), the means (center) and the standard
+# deviations (spread), each in a unit of the column, a power of two, so that no
+# square over- or underflows.
 column_spreads <- function(x) {
   ends <- .Call(C_r_column_ranges, x)
   unit <- vapply(pmax(-ends[1L, ], ends[2L, ]), power_below, 1)
@@ -92,9 +99,9 @@ is_constant <- function(x) {
 
 dependent_below <- 1e-10
 
-# list(w, back, rank): the symmetric root of the inverse of the correlations of
-# the standardized columns z, and that of the correlations. Of directions in
-# which nothing varies, to rounding, both are 0.
+# The symmetric root of the inverse of the correlations of the standardized
+# columns z (w), and that of the correlations (back). Both are 0 in directions
+# in which nothing varies but by rounding; `rank` counts the others.
 whitening <- function(z, name) {
   n <- nrow(z)
   check_result(z, "the standardized points", quoted(name))
@@ -205,8 +212,8 @@ first_direction <- function(kernel, d, column = 1L) {
     replace(numeric(d), column, if (is.null(factor)) 1 else 1 / factor[column])
 }
 
-# A mixture, list(weights, means, and covariances or variances), likewise; the
-# variances are in the units of the kernel.
+# A mixture of the user in the units of the kernel, in which variances (not
+# covariances) are given already.
 scale_mixture <- function(kernel, mixture) {
   if (is.null(kernel$scaling)) {
     return(mixture)
@@ -220,7 +227,8 @@ scale_mixture <- function(kernel, mixture) {
   mixture
 }
 
-# Of points times a matrix; d x d x m.
+# The covariances, d x d x m, of points that are multiplied by the d x d matrix
+# `map`.
 map_covariances <- function(covariances, map) {
   covariances[] <- apply(covariances, 3L, \(s) {
     crossprod(map, matrix(s, nrow(map)) %*% map)

@@ -1,13 +1,22 @@
-# Variables: what tests of independence and covariance operators take. A
-# variable is list(name, sample, levels, first, open, scale): a sample, for a
-# factor the levels in the order of their columns of indicators and the first of
-# its own order, and for points what their kernel was fitted from.
+# Variables are what tests of independence and covariance operators take.
 
-# The variables that a door was given: `data` is list(x) or list(x, y), x a
-# variable or, without y, a plain list of them (`alone`: it may be just one). A
-# variable without a kernel of its own has the one for it, `named` list(x, y),
-# the one for all, `kernel`, or its default, if there are `defaults`; `scale` is
-# for the columns of each.
+# A variable.
+#   name    its name
+#   sample  its sample: points, or the indicators of the levels of a factor
+#   open    of points, the kernel that was asked for, whose bandwidth may be a
+#           rule; refit_variable() fits it to other points
+#   scale   of points, the units that were asked for
+#   levels  of a factor, its levels in the order of the columns of indicators
+#   first   of a factor, the first level in its own order
+new_variable <- function(name, sample, ...) {
+  list(name = name, sample = sample, ...)
+}
+
+# The variables that a door was given. `data` has x, and perhaps y: x is a
+# variable or, without y, a plain list of variables (where `alone` is TRUE it
+# may be just one). A variable without a kernel of its own takes the one that
+# `named` has for it, the one for all (`kernel`), or its default where there are
+# `defaults`. `scale` holds for the columns of each.
 read_variables <- function(data, named, kernel = NULL, defaults = NULL,
                            alone = FALSE, scale = NULL) {
   x <- data$x
@@ -102,14 +111,14 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   fit_variable(check_data(x, name), kernel %||% kernel_rbf(), name, scale)
 }
 
-# A variable of points. open, scale: the kernel and the units asked for, which
-# are fitted to other points by refit_variable().
+# A variable of points.
 fit_variable <- function(x, open, name, scale = NULL) {
-  list(name = name, sample = fit_sample(x, open, scale, name), open = open,
-       scale = scale)
+  new_variable(name, fit_sample(x, open, scale, name), open = open,
+               scale = scale)
 }
 
-# What was said of the points is not said again.
+# The variable with other points. Warnings about the points were given when they
+# were first read.
 refit_variable <- function(variable, x) {
   suppressWarnings(fit_variable(x, variable$open, variable$name,
                                 variable$scale))
@@ -122,19 +131,20 @@ read_factor <- function(x, name) {
   check_no_na(x, name)
   levels <- as.character(unique(x))
   check_memory(length(x), length(levels), "use fewer levels", copies = 2)
-  list(name = name,
-       sample = points_sample(indicators_of(x, levels), kernel_linear()),
-       levels = levels, first = intersect(levels(as_factor(x)), levels)[1L])
+  new_variable(name, points_sample(indicators_of(x, levels), kernel_linear()),
+               levels = levels,
+               first = intersect(levels(as_factor(x)), levels)[1L])
 }
 
 is_factor_variable <- function(variable) !is.null(variable$levels)
 
-# Of factors among its columns, by name; NULL for none.
+# The levels of the factors among its columns, by name; NULL for none.
 mixed_levels <- function(variable) variable$sample$kernel$scaling$levels
 
 is_mixed_variable <- function(variable) !is.null(mixed_levels(variable))
 
-# What a variable was made from; with another kernel to come, its points.
+# The data that a variable was made from; its points where another kernel is to
+# come.
 variable_input <- function(variable, rekernel = FALSE) {
   if (is_factor_variable(variable)) {
     levels <- variable$levels
@@ -154,8 +164,8 @@ takes_kernel <- function(variable) {
   !is_factor_variable(variable) && !is_mixed_variable(variable)
 }
 
-# Of update(): `kernel`, among arguments or changes, for each of the variables
-# that `takes` it, by the name that the door has for that. New kernels keep the
+# The changes of update(), with `kernel` given to each of the variables that
+# `takes` it, under the name that the door has for that. New kernels keep the
 # units of grams, unless others are asked for.
 change_kernels <- function(changes, variables, several,
                            takes = vapply(variables, takes_kernel, NA)) {

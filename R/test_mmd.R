@@ -559,7 +559,7 @@ compare_samples <- function(samples, options, scheme) {
   if (!average && kernel_has(sample$kernel, "linear form") &&
         knows_points(sample)) {
     samples$sample <- given_blocks(center_linear(without_gram(sample)), blocks)
-    source <- label_source(samples, plain_layout(samples))
+    source <- label_source(samples, new_layout(samples$sizes))
     comparison$share <- compare_plain(source)$share
   }
   comparison$settled <- settled
