@@ -1,6 +1,7 @@
 # The units of columns. A fitted kernel carries in its field `scaling` the
 # record that turns the user's points into those that it takes, or NULL for
-# none; see new_scaling(). The scaled points are (x - center)/factor, or (x - center) W.
+# none; see new_scaling(). The scaled points are (x - center)/factor, or
+# (x - center) W.
 
 #' Units of the columns
 #'
