@@ -20,7 +20,8 @@ warn_kernmean <- function(..., kind = NULL) {
   ))
 }
 
-# The value of an expression that has given this kind of warning before.
+# The value of an expression whose warnings of this kind are not shown, since
+# the user has seen them before.
 without_warning <- function(kind, value) {
   withCallingHandlers(value, warning = \(w) {
     if (inherits(w, paste0("kernmean_warning_", kind))) {
@@ -29,7 +30,7 @@ without_warning <- function(kind, value) {
   })
 }
 
-# Called from C (glue_check) with the status of a core routine.
+# C code (glue_check) calls this with the status of a core routine that failed.
 stop_numeric <- function(routine, status, info) {
   what <- c("met a matrix that is not positive definite", "did not converge")
   stop_kernmean(

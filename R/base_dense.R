@@ -1,7 +1,8 @@
 # Dense algebra of the core (core/dense.c, core/cholesky.c): products, Cholesky
-# factors and triangular solves, as fast under any BLAS, with the same bits for
-# any number of threads. Matrices are of doubles; a vector is one column.
-# Dimnames are those of `%*%`, but for their names.
+# factors and triangular solves. They are as fast under any BLAS and give the
+# same bits for any number of threads. Matrices hold doubles; a vector is a
+# matrix of one column. Results have the dimnames that `%*%` gives, but not the
+# names of these.
 
 # AB
 product <- function(a, b) .Call(C_r_product, a, b, FALSE, FALSE)
@@ -12,14 +13,14 @@ cross <- function(a, b = NULL) .Call(C_r_product, a, b, TRUE, FALSE)
 # AB', or AA'.
 tcross <- function(a, b = NULL) .Call(C_r_product, a, b, FALSE, TRUE)
 
-# a_j'b_j for each column.
+# The numbers a_j'b_j, one for each column j.
 column_dots <- function(a, b = a) .Call(C_r_column_dots, a, b)
 
 # The largest entry of each row.
 row_max <- function(m) m[cbind(seq_len(nrow(m)), max.col(m, "first"))]
 
-# The lower L of K + shift I = LL', of which the lower half of K is read; NULL
-# if that is not positive definite to rounding.
+# The lower triangle L with LL' = K + shift I; NULL if that matrix is not
+# positive definite to rounding. Only the lower half of K is read.
 cholesky <- function(k, shift = 0) .Call(C_r_factor, k, shift)
 
 # L^{-1} B, or L'^{-1} B.

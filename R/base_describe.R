@@ -42,8 +42,8 @@ describe <- function(x) {
   }
 }
 
-# The name of an argument, from its expression. do.call() puts the value itself
-# in the place of an expression; that is described.
+# The name of an argument, from its expression. do.call() passes a value in
+# place of its expression; the value is then described.
 label_of <- function(expression) {
   words <- paste(deparse(expression, 500L, nlines = 2L), collapse = " ")
   if (nchar(words) <= 120L) words else if (is.language(expression))
@@ -61,7 +61,7 @@ format_number <- function(x, digits = digits_shown()) {
   vapply(x, format, character(1), digits = min(max(digits, 1L), 22L))
 }
 
-# The first words in a row, and "..." for the others.
+# The first `most` words as one string, with "..." in place of the others.
 shorten <- function(words, most = 4L, sep = ", ") {
   paste(c(utils::head(words, most), if (length(words) > most) "..."),
         collapse = sep)
@@ -90,7 +90,7 @@ element_label <- function(names, i, name) {
   }
 }
 
-# Prints each of the lines; nothing if there are none.
+# Prints each of the lines, or nothing if there are none.
 say <- function(...) {
   lines <- c(...)
   if (length(lines)) cat(lines, sep = "\n")

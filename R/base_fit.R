@@ -56,7 +56,7 @@ same_version <- function(x, name = "object") {
 print.kernmean_fit <- function(x, digits = digits_shown(), ...) {
   same_version(x, "x")
   lines <- fit_lines(x, take(digits, printed_digits))
-  # Tests end with an empty line.
+  # The lines of a test end with an empty one, and the note stands above it.
   say(if (length(x$na.action)) append(lines, paste(
     rows_of(length(x$na.action)), "with missing values dropped"
   ), length(lines) - !nzchar(lines[length(lines)])) else lines)
@@ -91,7 +91,7 @@ print.summary.kernmean_fit <- function(x, digits = digits_shown(), ...) {
   invisible(x)
 }
 
-# print() shows so many rows or columns of a longer table.
+# print() shows at most this many rows or columns of a table.
 most_printed <- 10L
 print_part <- function(part, digits) {
   along <- if (is.data.frame(part)) 1L else 2L
@@ -104,7 +104,8 @@ print_part <- function(part, digits) {
   if (more > 0L) cat("and", more, "more\n")
 }
 
-# modelsummary gives gof_map, vcov and coef_rename to any fit.
+# The package modelsummary passes `gof_map` to glance(), and `vcov` and
+# `coef_rename` to tidy(), for every fit.
 #' @exportS3Method generics::glance
 glance.kernmean_fit <- function(x, ...) {
   if (!identical(...names(), "gof_map")) check_dots(...)
@@ -122,7 +123,7 @@ tidy.kernmean_fit <- function(x, ..., vcov = NULL, coef_rename) {
   fit_rows(same_version(x, "x"), ...)
 }
 
-# The sample whose points the rows of augment() are.
+# The sample whose points are the rows of augment().
 fit_sample_of <- function(x) UseMethod("fit_sample_of")
 fit_sample_of.default <- \(x) x$sample
 
@@ -133,13 +134,13 @@ nobs.kernmean_fit <- function(object, ...) {
   object$n %||% fit_facts(object)$nobs
 }
 
-# Calls the door again with the stored request and the changes. On the same
-# points what was chosen from them stays, but the request is stored as the user
-# had made it.
+# Calls the door, the function that made the fit, again with the stored request
+# and the changes. On the same points, what was chosen from them (a bandwidth,
+# for example) is kept, but the new fit stores the request as the user made it.
 #' @export
 update.kernmean_fit <- function(object, ...) {
   changes <- list(...)
-  # Tests print the expressions of new data.
+  # The print of a test shows the expressions of its data.
   attr(changes, "call") <- substitute(list(...))
   check_changes(changes)
   door <- attr(object$arguments, "door")
@@ -166,8 +167,8 @@ update.kernmean_fit <- function(object, ...) {
 
 # --- What some fits do not have ----------------------------------------------
 
-# A method that returns what the default method finds in the fit, or stops if
-# that is nothing.
+# Makes a method that returns what the default method finds in the fit, and
+# stops if it finds nothing.
 no_field <- function(what) {
   function(object, ...) {
     check_dots(...)
@@ -279,7 +280,7 @@ one_word <- function(x) {
   if (is.character(x) && length(x) == 1L) x else NA_character_
 }
 
-# The columns of glance() that say in what space a fit is.
+# The columns of glance() on the kernel of a fit.
 kernel_columns <- function(kernel) {
   scale <- kernel$scaling$type
   data.frame(
@@ -289,7 +290,7 @@ kernel_columns <- function(kernel) {
   )
 }
 
-# A matrix whose columns have names: "x" for one that has none.
+# The matrix with names for its columns: if it has none, "x", or "x1", "x2", ...
 named_columns <- function(x, name = "x") {
   if (is.null(colnames(x)) && ncol(x) > 0L) {
     colnames(x) <- paste0(name, if (ncol(x) > 1L) seq_len(ncol(x)))
@@ -297,14 +298,14 @@ named_columns <- function(x, name = "x") {
   x
 }
 
-# Columns of numbers, with names if they have none.
+# The columns as a data frame, with such names if they have none.
 named_frame <- function(x, name = "x") {
   if (is.data.frame(x)) {
     return(x)
   }
   x <- named_columns(as.matrix(x), name)
   rows <- rownames(x)
-  # Row names of a data frame are all different.
+  # A data frame cannot have two rows of the same name.
   rownames(x) <- NULL
   x <- as.data.frame(x)
   if (!is.null(rows) && !anyDuplicated(rows)) rownames(x) <- rows
@@ -312,7 +313,7 @@ named_frame <- function(x, name = "x") {
 }
 
 prefixed <- function(x, prefix) {
-  # Row names of a data frame are all different.
+  # A data frame cannot have two rows of the same name.
   if (anyNA(rownames(x)) || anyDuplicated(rownames(x))) rownames(x) <- NULL
   x <- as.data.frame(x, make.names = FALSE)
   names(x) <- paste0(prefix, names(x))

@@ -10,7 +10,8 @@ check_memory <- function(n, m, ..., copies = 1,
     paste("has more rows or columns than the", .Machine$integer.max,
           "that a matrix can have")
   } else if (bytes >= 2^24 || !is.null(getOption("kernmean.memory"))) {
-    # A look at what is free takes longer than many a small matrix.
+    # For small matrices the look at the free memory would take longer than the
+    # work.
     available <- memory_available()
     if (bytes > available) {
       paste0("needs ", format_bytes(bytes), ", more than the ",

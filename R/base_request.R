@@ -1,7 +1,7 @@
-# Doors as tables of arguments. The table of a door has the kind of each
-# argument, and rules for which arguments go together; defaults stand in the
-# signature. The checks with their messages, the request that a fit stores, and
-# update() follow from the table.
+# A door is a function that users call, and its arguments stand in a table. The
+# table has the kind of each argument, and rules for which arguments go
+# together; defaults stand in the signature. The checks with their messages, the
+# request that a fit stores, and update() follow from the table.
 
 # --- Kinds -------------------------------------------------------------------
 # A kind of argument.
@@ -9,7 +9,7 @@
 #   holds  a function: is a value of this kind?
 #   as     a function: the value as the package uses it
 #   fault  NULL, or a function that describes a wrong value
-# A function of the value and of the argument's name may take its place; it
+# A kind may also be a function of the value and of the argument's name, which
 # returns the value or stops.
 
 new_kind <- function(words, holds, as = identity) {
@@ -34,7 +34,7 @@ is_number <- \(x) is.numeric(x) && length(x) == 1L && !is.na(x)
 # missing. open: the ends are excluded.
 numbers <- function(from = 0, to = Inf, open = FALSE, finite = TRUE,
                     count = NULL) {
-  # An integer64 compares with no limit as such.
+  # An integer64 cannot be compared with the limits before it is made double.
   fine <- \(x, y = as.double(x)) !is.na(y) & (!finite | is.finite(y)) &
     (if (open) y > from & (y < to | is.infinite(to)) else y >= from & y <= to)
   one <- identical(count, 1L)
@@ -73,8 +73,8 @@ count <- function(least = 1L) {
 
 flag <- new_kind("TRUE or FALSE", \(x) isTRUE(x) || isFALSE(x))
 
-# One of some words, or the unique beginning of one. All of them, as they stand
-# in a signature, mean the first.
+# One of some words, or the unique beginning of one. The vector of all words, as
+# it stands in a signature, means the first.
 choice <- function(...) {
   choices <- c(...)
   at <- \(x) if (identical(x, choices)) 1L else
@@ -89,7 +89,7 @@ quote_words <- \(words) paste0("\"", words, "\"", collapse = ", ")
 # An object of a class.
 is_a <- function(class, words) new_kind(words, \(x) inherits(x, class))
 
-# NULL, one of some words, or of a kind.
+# NULL, one of some words, or a value of the kind.
 maybe <- function(kind, ...) {
   words <- c(...)
   passes <- \(x) is.null(x) ||
@@ -116,9 +116,9 @@ anything <- \(value, name) value
 doors <- new.env(parent = emptyenv())
 
 # Registers the table of a door, the function with the name .door: argument =
-# kind, ..., and rules. aside: the arguments that are not stored, as the data.
-# units: the arguments with a value for each unit, see check_order(). hints:
-# words for arguments that the door does not have, by their names.
+# kind, ..., and rules. aside: the arguments that are not stored, such as the
+# data. units: the arguments with a value for each unit, see check_order().
+# hints: words for arguments that the door does not have, by their names.
 door_table <- function(.door, ..., rules = list(), aside = "progress",
                        units = NULL, hints = NULL) {
   kinds <- list(...)
@@ -130,21 +130,24 @@ door_table <- function(.door, ..., rules = list(), aside = "progress",
     dots = "..." %in% names(defaults), known = names(defaults),
     open = !vapply(kinds, \(kind) is.null(attr(kind, "open")), NA),
     required = !vapply(defaults[names], \(value) nzchar(deparse1(value)), NA),
-    # Defaults that are values, and these as their kinds take them.
+    # `defaults` are those that are values, not calls; `usual` keeps each of
+    # them as its kind returns it.
     defaults = Filter(Negate(is.language), defaults[names]),
     usual = new.env(parent = emptyenv()),
-    # The function itself: an argument of a door may be called c.
+    # The function c() itself and not its name: a door may have an argument
+    # called c.
     missing = as.call(c(list(c), lapply(names, \(name) {
       call("missing", as.name(name))
     })))
   )
 }
 
-# A rule: if the condition holds, arguments must be as these say. A condition is
-# the name of an argument that must be given (not NULL), a value that it must
-# have, c(null = "gamma"), or a function of the request with its reason in
-# words. An argument must be a value, of a kind, or absent (NULL); an argument
-# that the user did not give becomes that value.
+# A rule: if the condition holds, the arguments in the dots must be as given
+# there. A condition is the name of an argument that must be given (not NULL), a
+# value that an argument must have, c(null = "gamma"), or a function of the
+# request with its reason in words. An argument in the dots must have a value,
+# be of a kind, or be absent (NULL); if the user did not give it, it gets the
+# value.
 when <- function(condition, ..., reason = NULL) {
   if (is.character(condition) && is.null(reason)) {
     reason <- if (is.null(names(condition))) {
@@ -195,8 +198,8 @@ apply_rules <- function(values, rules, given) {
 }
 
 # The request of the door in whose frame this is called: a list of its
-# arguments, as their kinds take them. attr "given": the names of those that the
-# user gave.
+# arguments, as their kinds return them. attr "given": the names of the
+# arguments that the user gave.
 request <- function(table, frame = parent.frame(), dots = FALSE) {
   names <- names(table$kinds)
   if (endsWith(table$door, ".default")) check_first(table, frame)
@@ -234,7 +237,7 @@ request <- function(table, frame = parent.frame(), dots = FALSE) {
   values
 }
 
-# A formula comes first, its data second.
+# Stops if the first argument is the data and the second the formula.
 check_first <- function(table, frame) {
   second <- as.name(table$known[2L])
   if (!eval(call("missing", second), frame) &&
@@ -284,7 +287,7 @@ check_changes <- function(changes) {
   if (length(changes) && !all(nzchar(names2(changes)))) {
     stop_input("the arguments of update() must be named")
   }
-  # do.call() would evaluate a call that is a value.
+  # do.call() would evaluate a value that is a call.
   for (name in names(Filter(is.language, changes))) {
     stop_input("'", name, "' must be a value, not ", describe(changes[[name]]))
   }
@@ -298,14 +301,14 @@ check_given <- function(x) {
 }
 
 # Stops with these words if the package is not installed. A package that fails
-# while it is loaded has an error of its own.
+# while it is loaded gives its own error.
 need_package <- function(package, ...) {
   tryCatch(loadNamespace(package), packageNotFoundError = \(e) {
     stop_kernmean("package", ...)
   })
 }
 
-# The dots stand before optional arguments and must be empty.
+# Stops if the dots, which stand before optional arguments, are not empty.
 check_dots <- function(...) {
   if (...length()) stop_unused(...names(), names(formals(sys.function(-1L))))
 }
@@ -357,7 +360,8 @@ is_plain_list <- function(x) is_several(x) && !is.object(x)
 
 is_several <- function(x) is.list(x) && !is.data.frame(x)
 
-# Some rows, or columns, of a matrix or a data frame; nothing of NULL.
+# Rows, or columns, of a matrix or a data frame, which stays one; NULL stays
+# NULL.
 take_rows <- \(x, i) x[i, , drop = FALSE]
 
 take_columns <- \(x, j) x[, j, drop = FALSE]
@@ -399,8 +403,9 @@ in_order <- function(values, wanted, name, what) {
   values[wanted]
 }
 
-# A hint on arguments that a function with the known ones does not take: they
-# may belong to an estimator or a kernel, or be misspelt. NULL for no hint.
+# A hint on arguments that a function does not take (`known` are those that it
+# takes): they may belong to an estimator or a kernel, or be misspelt. NULL for
+# no hint.
 unused_hint <- function(names, known) {
   makers <- c(lambda = "est_skmse", select = "est_skmse", target = "est_skmse",
               guard = "est_skmse", noise = "est_mkme", h = "est_smooth",
@@ -414,7 +419,7 @@ unused_hint <- function(names, known) {
     return(paste0("; '", name, "' is for an estimator, as in ",
                   makers[[name]], "(", name, " = )"))
   }
-  # Misspelt.
+  # The name may be misspelt.
   known <- setdiff(known, "...")
   apart <- utils::adist(names[1L], known, ignore.case = TRUE)
   if (length(apart) && min(apart) <= 2L && min(apart) < nchar(names[1L]) / 2) {
@@ -465,7 +470,8 @@ check_pick <- function(x, labels, name, count = 1L) {
   as.integer(at)
 }
 
-# The names of the units of a vector, of rows, distances or a gram.
+# The names of the units in a vector, a matrix, a data frame, distances or a
+# gram.
 unit_names <- function(x) {
   attr(x, "Labels") %||% if (is.data.frame(x)) given_rows(x) else
     if (is.environment(x)) rownames(x$x %||% x$K) else

@@ -74,9 +74,9 @@ on_one_thread <- function(value) {
   force(value)
 }
 
-# The limit at load: 0 lets the core choose, 2 is what R CMD check allows, and
-# -1 says that the process was forked, which package parallel knows where the
-# system does not tell the core.
+# The limit on threads when the package is loaded: 0 lets the core choose, 2 is
+# what R CMD check allows, and -1 says that the process was forked. The package
+# parallel knows that even where the system does not tell the core.
 default_threads <- function() {
   # Windows, which forks nothing, has no isChild().
   is_child <- if ("parallel" %in% loadedNamespaces()) {
@@ -98,7 +98,8 @@ default_threads <- function() {
   pin_level(Sys.getenv("KERNMEAN_LEVEL"))
 }
 
-# Limits the loops to an instruction level, by its name; "" sets no limit.
+# Limits the loops of the core to a set of processor instructions, by its name;
+# "" sets no limit.
 pin_level <- function(name) {
   level <- match(name, c("baseline", "avx2", "avx512")) - 1L
   if (!is.na(level)) .Call(C_r_isa, level)

@@ -3,10 +3,11 @@
 
 # --- Folds -----------------------------------------------------------------
 
-# The fold of each of n units. how: "drawn" at random; "hashed", by a fixed
+# The fold of each of n units. how: "drawn" at random; "hashed", in a fixed
 # order that has nothing to do with that of the units; "blocks" of neighbors;
-# "turns", one unit after the other. Within each stratum sizes differ by at most
-# one, and so they do in all where folds are drawn or hashed.
+# "turns", the folds in turn, one unit after the other. The sizes of folds
+# differ by at most one within each stratum, and also in total where folds are
+# drawn or hashed.
 make_folds <- function(n, count, how, strata = rep(1L, n)) {
   count <- min(count, n)
   turns <- rep_len(seq_len(count), n)
@@ -46,8 +47,9 @@ cluster_folds <- function(clusters, count) {
 # --- A grid ----------------------------------------------------------------
 
 # The mean loss of each candidate and its standard error (0 for a single unit).
-# losses: units x candidates; divided by `unit` they have squares that do not
-# overflow.
+# losses: units x candidates; their squares, once they are divided by `unit`, do
+# not overflow. deals: how many times the data are in the rows; n rows count as
+# n/deals.
 mean_losses <- function(losses, unit = max(abs(losses)), deals = 1L) {
   n <- nrow(losses)
   data.frame(
@@ -60,14 +62,15 @@ mean_losses <- function(losses, unit = max(abs(losses)), deals = 1L) {
   )
 }
 
-# Takes one of some increasing values by a rule: "min", the best; or the largest
-# that is worse than the best by at most one standard error, of the best score
-# ("1se") or of the difference ("paired"). losses: a function of values that
-# returns a matrix as for mean_losses(). wider: the values of wider_grid(),
-# which are added where the best value is an end of the grid. Losses up to
-# `zero` are rounding. Returns the value; the table of all values; scores, their
-# losses; border, the end that the minimum lies at, or NULL; extended, whether
-# the grid was; highest, whether the value is the largest.
+# Chooses one of some increasing values by a rule: "min", the value with the
+# smallest mean loss; or the largest value whose mean loss exceeds the smallest
+# by at most one standard error, of the smallest mean loss ("1se") or of the
+# difference ("paired"). losses: a function of values that returns a matrix as
+# for mean_losses(). wider: the values of wider_grid(), which are added if the
+# best value is an end of the grid. Losses up to `zero` are rounding. Returns
+# the value; the table of all values; scores, their losses; border, the end at
+# which the minimum lies, or NULL; extended, whether values were added; highest,
+# whether the chosen value is the largest.
 tune_grid <- function(values, losses, rule, wider = NULL, zero = 0,
                       deals = 1L) {
   shown <- length(wider$below) + seq_along(values)
@@ -143,5 +146,5 @@ lapply_shown <- function(x, f, progress) {
   results
 }
 
-# Rows from which on a search takes more than a second.
+# A search over at least this many rows takes more than a second.
 shown_from <- 800L

@@ -8,7 +8,7 @@ est_bags.kernmean_estimator <- function(estimator, sample, sizes) {
   if (!has_weights(estimator)) {
     return(bags_of_parts(estimator, sample, sizes))
   }
-  # A bag of one point is that point.
+  # The estimate of a bag of one point is that point, and is not shrunk.
   fits <- each_bag(sample, sizes, \(bag) {
     if (bag$n == 1L) {
       list(weights = 1, lambda = 0, border = FALSE)
@@ -27,7 +27,7 @@ est_bags.kernmean_estimator <- function(estimator, sample, sizes) {
 
 bags_of_parts <- function(estimator, sample, sizes) {
   fits <- each_bag(sample, sizes, \(bag) {
-    # A bag of one point has chosen nothing.
+    # Nothing is chosen for a bag of one point.
     if (bag$n == 1L) {
       return(list(parts = est_parts(est_kme(), bag)))
     }
@@ -60,7 +60,7 @@ each_bag <- function(sample, sizes, f) {
   if (max(sizes) > most_points_of_small_bags) all() else on_one_thread(all())
 }
 
-# A bag with more points is work enough for all threads.
+# A bag with more points than this is work enough for all threads.
 most_points_of_small_bags <- 500
 
 bag_rows <- function(sizes) {

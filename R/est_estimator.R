@@ -200,7 +200,8 @@ with_guard <- function(estimator, guard) {
   estimator$guard <- take(guard, flag)
   if (guard && !is.null(estimator$select)) {
     class(estimator) <- c("est_guarded", class(estimator))
-    # The gain of a single point takes more than sums over all.
+    # The guard needs the gain at each point, which sums over all points do not
+    # give.
     estimator$traits <- c(setdiff(estimator$traits, c("sums", "unshrunk")),
                           if (!has_trait(estimator, "noisy")) "gram")
   }
@@ -334,12 +335,14 @@ check_rule <- function(select, choices, amount, name) {
   if (is.null(select)) choices[1L] else take(select, choice(choices))
 }
 
-# The kernel that an estimator brings along for points without one, or NULL.
+# The kernel that an estimator brings along for points given without one, or
+# NULL.
 estimator_kernel <- function(estimator) {
   if (inherits(estimator$target, "kme")) estimator$target$kernel
 }
 
-# Estimators that shrink make the weights themselves, and need two points.
+# Stops if the user gave weights, which estimators that shrink make themselves,
+# or if there are too few points.
 check_shrinkable <- function(estimator, sample, least = 2L) {
   if (!is.null(sample$weights)) {
     stop_input(
@@ -458,8 +461,9 @@ guard_line <- function(guard, digits, plain) {
          ))
 }
 
-# mean_i |phi(x_i) - alpha f - (1 - alpha) mu^(-i)|^2, with cross = <f, mu^>:
-# at alpha = 0 the leave-one-out score of the average.
+# The leave-one-out score of alpha f + (1 - alpha) mu^, which is the mean of
+# |phi(x_i) - alpha f - (1 - alpha) mu^(-i)|^2 over the points; cross is <f,
+# mu^> and norm2 is |f|^2. At alpha = 0 it is the score of the average.
 loo_score <- function(alpha, n, rho, varrho, cross = 0, norm2 = 0) {
   inner <- (n * rho - varrho) / (n - 1)
   left_out_norm2 <- (n^2 * rho - 2 * n * rho + varrho) / (n - 1)^2
@@ -479,7 +483,7 @@ register_estimator("kme", est_kme, candidates = \(sample) {
   list(KME = est_kme())
 })
 
-# A user's own weights stand in the sample.
+# If the user gave weights, they stand in the sample.
 est_fit.est_kme <- function(estimator, sample) {
   moments <- sample_moments(sample)
   if (!is.null(sample$weights)) {
@@ -499,13 +503,14 @@ weights_left_out.est_kme <- function(estimator, sample, fold) {
 
 est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
 
-# May its weights depend on the order of points? A function may do anything.
+# May the weights of the estimator depend on the order of points? Those of a
+# user's function may depend on anything.
 sees_order <- function(estimator) {
   any(vapply(c(list(estimator), estimator$candidates), inherits, NA,
              "est_function"))
 }
 
-# Is it the average of the sample's own features, which goes without saying?
+# Is the estimate the plain average of the features of the sample?
 is_average <- function(estimator) inherits(estimator, "est_kme")
 
 #' @rdname estimators
@@ -553,8 +558,8 @@ describe_target <- function(target) {
   }
 }
 
-# The names of the arguments of a function; NULL for one without a list of
-# arguments, as `if`.
+# The names of the arguments of a function; NULL for a function without a list
+# of arguments, such as `if`.
 argument_names <- function(f) {
   known <- args(f)
   if (is.null(known)) NULL else names(formals(known))

@@ -79,11 +79,12 @@ est_weights.est_fkmse <- function(estimator, sample) {
   fkmse_weights(sample_gram(sample), estimator$lambda, NULL, rows)
 }
 
-# With A = (K + lambda I)^{-1} and s = Ae, the solution without the points I is
-# r = s - A_.I A_II^{-1} s_I, which is 0 there, and the weights are (e - lambda
-# r)/(n - |I|) on the others: no system of the size of the sample is factored
-# again. The blocks A_II are products of columns of L^{-1}, LL' = K + lambda I.
-# For one point it is the formula behind the leave-one-out score.
+# The weights without each fold. With A = (K + lambda I)^{-1}, the vector e of
+# ones and s = Ae, the solution without the points I is r = s - A_.I A_II^{-1}
+# s_I, which is 0 at I, and the weights are (e - lambda r)/(n - |I|) on the
+# others: no system of the size of the sample is factored again. The blocks A_II
+# are products of columns of L^{-1}, where LL' = K + lambda I. If I is one
+# point, this is the formula behind the leave-one-out score.
 weights_left_out.est_fkmse <- function(estimator, sample, fold) {
   lambda <- estimator$lambda
   g <- sample_gram(sample)
@@ -152,7 +153,8 @@ fkmse_weights <- function(g, lambda, target, rows) {
     return(rep(1 / n, n))
   }
   f <- if (is.null(target)) numeric(n) else target$at
-  # A solve loses trace/lambda times the precision; the spectrum loses nothing.
+  # A solve with the Cholesky factor loses digits, in proportion to
+  # trace/lambda; the spectrum loses none.
   if (is.null(g$vectors) && lambda > 1e-8 * sum(diag(g$K))) {
     lower <- cholesky_factor(g, lambda)
     if (!is.null(lower)) {
@@ -165,10 +167,10 @@ fkmse_weights <- function(g, lambda, target, rows) {
   drop(s$vectors %*% (inverse * right))
 }
 
-# The weights without a target, and the fitted values. K = QTQ' with Q e_1 =
-# e/sqrt(n), so that beta = Qz with z = (T + lambda I)^{-1} T e_1/sqrt(n), and
-# K beta = QTz. The BLAS is not called, as its threads would disturb those of
-# the next fit.
+# The weights without a target, and the fitted values. As K = QTQ' with Q e_1 =
+# e/sqrt(n), the weights are Qz with z = (T + lambda I)^{-1} T e_1/sqrt(n), and
+# their fitted values are QTz. The BLAS is not called, as its threads would
+# disturb those of the next fit.
 tridiagonal_estimate <- function(g, lambda) {
   t <- tridiagonal(g)
   n <- length(t$diagonal)
@@ -207,8 +209,8 @@ score_function <- function(g, select, target) {
   )
 }
 
-# The search goes up to 1e4 times the largest eigenvalue `top`, which must be a
-# number.
+# Stops if the end of the search, 1e4 times the largest eigenvalue `top`, is not
+# a finite number.
 check_top <- function(top) {
   if (!is.finite(1e4 * top)) {
     stop_kernmean("numeric", "kernel values overflow; rescale the columns of ",
@@ -241,8 +243,8 @@ est_settle.est_fkmse <- function(estimator, sample, where) {
   new_settlement(estimator, list(lambda = estimator$lambda))
 }
 
-# The geometric mean of the lambdas that suit each variable paired with itself.
-# No pairing of x and y is looked at, so that permutations stay exact.
+# The common lambda of two variables is the geometric mean of theirs. No pairing
+# of x and y is looked at, so that permutations stay exact.
 est_between.est_fkmse <- function(a, b) est_fkmse(sqrt(a$lambda * b$lambda))
 
 # --- print -----------------------------------------------------------------

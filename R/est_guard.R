@@ -50,12 +50,13 @@ est_weights.est_guarded <- function(estimator, sample) {
 
 est_share.est_guarded <- \(estimator) NULL
 
-# The guarded estimate (1 - t) mu^ + t mu_w is a stack with given shares.
+# The guarded estimate (1 - t) mu^ + t mu_w is a stack with the shares 1 - t and
+# t.
 est_choose.est_guarded <- function(estimator, sample) {
   fit <- est_fit(estimator, sample)
   stack <- est_stack(list(KME = est_kme(), other = est_kme()),
                      c(1 - fit$guard$share, fit$guard$share))
-  # The user may not give a stack candidates with a target; here it may be one.
+  # The user may not give a stack a candidate with a target; the guard may.
   stack$candidates$other <- settled_as(estimator, fit)
   names(stack$candidates)[2L] <- estimator$label
   new_settlement(stack, c(
@@ -73,8 +74,8 @@ est_settle.est_guarded <- function(estimator, sample, where) {
 }
 
 # Noise gives a variable another kernel; the guard multiplies the noise by its
-# share, which brings that kernel nearer to the plain one. Where h is given only
-# c was chosen, a factor of all statistics, which changes no p-value.
+# share, which brings that kernel nearer to the plain one. If h is given, only c
+# was chosen, which multiplies all statistics and changes no p-value.
 est_settle_variable.est_guarded <- function(estimator, sample, where) {
   if (!has_trait(estimator, "noisy")) {
     return(est_settle(estimator, sample, where))

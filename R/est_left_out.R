@@ -1,5 +1,5 @@
 # Estimates are judged by points that they were made without; the guard says how
-# far that can be believed.
+# far this judgment can be believed.
 
 # The products of q candidates without the points of each fold: inner, q x q x
 # folds, their inner products; at, q x n, their values at the points that were
@@ -80,11 +80,12 @@ mean_inner <- function(inner, fold) {
 
 # --- The guard ---------------------------------------------------------------
 
-# The guard of the estimate with these weights of candidates; `plain` are the
-# weights that make the average of them: share, the t of (1 - t) mu^ + t mu_w;
-# gain and error, what is saved at a point left out on average, and its standard
-# error. With D and s the gain and the error at t = 1, t is D^2/(D^2 + s^2), and
-# 0 where D <= 0 or where there are only two points, whose gains are equal.
+# The guard of an estimate mu_w, which has these weights of candidates; `plain`
+# are the weights that make the average mu^ of them. Returns share, the t of the
+# guarded estimate (1 - t) mu^ + t mu_w; gain, the squared error that it saves
+# at a point left out, on average; and error, the standard error of the gain. If
+# D and s are the gain and the error at t = 1, then t is D^2/(D^2 + s^2). It is
+# 0 if D <= 0, or if there are only two points, whose gains are equal.
 left_out_guard <- function(products, fold, weights, plain) {
   norm2 <- \(w) apply(products$inner, 3L, \(inner) sum(w * (inner %*% w)))[fold]
   away <- weights - plain
@@ -98,11 +99,11 @@ left_out_guard <- function(products, fold, weights, plain) {
   list(share = share, gain = mean(kept), error = error(kept))
 }
 
-# The fit whose guard says what is saved: at least about this share of the
-# squared error of the average. The average of m points has the squared error
-# (varrho - rho) n/(n - 1)/m, without bias. Gains may be alike by chance, so
-# that their error counts as at least gain/sqrt(n). Where more than all seems to
-# be saved nothing is promised.
+# The fit with a field `saved` in its guard: the guarded estimate saves at least
+# about this share of the squared error of the average. The average of m points
+# has the squared error (varrho - rho) n/(n - 1)/m, which is estimated without
+# bias. Gains may be alike by chance, so that their error counts as at least
+# gain/sqrt(n). If more than the whole error seems to be saved, `saved` is 0.
 promised <- function(fit, fold) {
   if (!is.null(fit$guard)) {
     n <- length(fold)

@@ -46,7 +46,7 @@ new_marginal <- function(name, label, kind, noise, select, guard,
 # Is the noise a covariance, of all points or of each?
 has_covariance <- function(estimator) length(dim(estimator$noise)) > 1L
 
-# A covariance, d x d, or one for each point, d x d x n.
+# Checks noise that is a covariance, d x d, or one for each point, d x d x n.
 check_noise_covariance <- function(noise) {
   shape <- dim(noise)
   if (!is.numeric(noise) || !length(shape) %in% 2:3 || shape[1L] != shape[2L] ||
@@ -92,7 +92,7 @@ order_noise <- function(estimator, order) {
   estimator
 }
 
-# The sample must have points and a kernel that noise has a closed form in.
+# Stops unless the sample has points, and a kernel with a closed form for noise.
 check_noisy <- function(estimator, sample) {
   poly <- has_trait(estimator, "poly") && !has_covariance(estimator)
   sample_points(sample, "'x' must hold points for estimator \"",
@@ -105,7 +105,8 @@ check_noisy <- function(estimator, sample) {
                if (has_covariance(estimator)) " with covariances", ", not the ",
                format_kernel(kernel))
   }
-  # Variances are compared with theta^2, up to exp(8) of it and its square.
+  # Variances, up to exp(8) theta^2 in a search, are added to theta^2 and
+  # squared.
   theta2 <- range(1, kernel$bandwidth^2)
   if (theta2[1L] < 1e-150 || theta2[2L] > 1e150) {
     stop_kernmean(
@@ -180,8 +181,8 @@ est_settle.est_marginal <- function(estimator, sample, where) {
   new_settlement(est_kme(), list(noise = noise), gram_sample(new_gram(values)))
 }
 
-# The settlement on the average of points with one noise: a sample with a wider
-# kernel, times a height.
+# The settlement for points that all have the same noise: the average in a
+# sample with a wider kernel, times a height.
 settle_noisy <- function(sample, noise, chosen) {
   wider <- noisy_sample(sample, noise)
   new_settlement(est_kme(), chosen, wider$sample, wider$height)
@@ -230,8 +231,10 @@ marginal_score <- function(x, kernel) {
   c(score, list(d = ncol(x), equal = all(x == rep(x[1L, ], each = nrow(x)))))
 }
 
-# Each sum of a kernel with bandwidths v = theta^2 + e or theta^2 + 2e is one
-# fold; the gradient takes the quadratic forms of the columns besides:
+# The sum F of all values of a kernel with bandwidths v, where v is theta^2 + e
+# or theta^2 + 2e, takes one fold. The gradient also takes the quadratic forms
+# of the columns, with W the matrix of the values and e, here, the vector of
+# ones:
 #   d F/d v_l = -F/(2 v_l) + D_l/(2 v_l^2),
 #   D_l = sum_ij W_ij (x_il - x_jl)^2 = 2(sum_i x_il^2 (We)_i - x_l'W x_l).
 rbf_score <- function(x, kernel) {
@@ -269,11 +272,11 @@ rbf_score <- function(x, kernel) {
   list(at = at, scale = mean(theta2))
 }
 
-# With a polynomial kernel the score is quadratic in each variance apart from
-# the others: reference + sum_l (linear_l e_l + square_l e_l^2). From E over
-# x~_i = x_i + noise, with a_ij = x_i'x_j + offset: degree 2 adds x_i'Ex_i to
-# L_ij, and x_i'Ex_i + x_j'Ex_j + tr(E^2) to Q_ij; degree 3 three times this
-# times a_ij, and 6 x_i'E^2x_j to Q_ij.
+# With a polynomial kernel the score is a quadratic function of each variance,
+# whatever the others are: reference + sum_l (linear_l e_l + square_l e_l^2). It
+# follows from expectations over x~_i = x_i + noise. With a_ij = x_i'x_j +
+# offset, degree 2 adds x_i'Ex_i to L_ij, and x_i'Ex_i + x_j'Ex_j + tr(E^2) to
+# Q_ij; degree 3 adds three times this times a_ij, and 6 x_i'E^2x_j to Q_ij.
 poly_score <- function(x, kernel) {
   n <- nrow(x)
   d <- ncol(x)
@@ -300,7 +303,7 @@ poly_score <- function(x, kernel) {
   )
 }
 
-# One variance for all columns (MKME).
+# Chooses one variance for all columns (MKME).
 select_shared <- function(score) {
   d <- score$d
   along <- \(s) vapply(s, \(one) score$at(rep(one, d))$value, 0)
@@ -325,13 +328,13 @@ select_shared <- function(score) {
   )
 }
 
-# The e >= 0 with the smallest linear e + square e^2. square is at least 0, and
-# linear is 0 where square is.
+# The e >= 0 with the smallest linear e + square e^2. `square` is not negative,
+# and if it is 0 then `linear` is 0, too.
 lowest <- function(linear, square) {
   ifelse(square > 0, pmax(0, -linear / (2 * square)), 0)
 }
 
-# One variance for each column (MMKME), starting from the best single one.
+# Chooses a variance for each column (MMKME), starting from the best single one.
 select_each <- function(score, shared) {
   shared["score"] <- list(NULL)
   if (!is.null(score$terms)) {
@@ -359,9 +362,9 @@ keep_last <- function(f) {
   }
 }
 
-# The variances by descent. They are in units of the best single one, and the
-# score is in units of what that gains, so that the stopping rule sees the
-# differences.
+# Finds the variances by descent. They are in units of the best single variance,
+# and the score is in units of what that variance gains, so that the stopping
+# rule sees the differences.
 descend <- function(score, shared) {
   unit <- shared$noise[1L]
   gain <- shared$reference - shared$minimum

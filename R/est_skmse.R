@@ -17,8 +17,8 @@ est_skmse <- function(lambda = NULL, select = NULL, target = NULL, ...,
 }
 register_estimator("skmse", est_skmse, aliases = "rkmse")
 
-# alpha, from the lambda that was given or by the rule. excess is varrho - rho
-# >= 0, distance2 is |f* - mu^|^2; both may be vectors.
+# alpha, from the lambda that was given or by the rule. `excess` is varrho - rho
+# >= 0 and `distance2` is |f* - mu^|^2; both may be vectors.
 skmse_alpha <- function(estimator, excess, distance2, n) {
   lambda <- estimator$lambda
   if (!is.null(lambda)) {
@@ -55,9 +55,10 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
   distance2 <- max(0, norm2 - 2 * cross + rho)
   excess <- max(0, varrho - rho)
   alpha <- skmse_alpha(estimator, excess, distance2, n)
-  # D/(D + |f* - mu|^2), D = E|mu^ - mu|^2, has the least risk, and what is
-  # below twice of it less than the average (M14, Theorem 1). Unbiased are
-  # excess/(n - 1) for D and distance2 for the denominator.
+  # The alpha with the least risk is D/(D + |f* - mu|^2), where D = E|mu^ -
+  # mu|^2, and any alpha below twice this has less risk than the average (M14,
+  # Theorem 1). excess/(n - 1) is an unbiased estimate of D, and distance2 of
+  # the denominator.
   best <- if (excess > 0) excess / ((n - 1) * distance2) else 0
   score <- \(a) loo_score(a, n, rho, varrho, cross, norm2)
   curve <- if (identical(estimator$select, "loocv")) {

@@ -236,10 +236,10 @@ est_settle.est_smooth <- function(estimator, sample, where) {
 
 most_smooth_in_tests <- 0.9
 
-# A variable of its own has one mean and one covariance for all permutations, so
-# that smoothing makes it another kernel, that of the points m + sqrt(1 - h) z_i
-# with the noise hS on both sides. At h = 1 nothing would be left of them. A
-# factor c of all statistics says nothing.
+# In a test of independence a variable has one mean and one covariance for all
+# permutations, so that smoothing gives it another kernel, that of the points m
+# + sqrt(1 - h) z_i with the noise hS on both sides. At h = 1 the points would
+# all be m. The factor c multiplies all statistics and changes no p-value.
 est_settle_variable.est_smooth <- function(estimator, sample, where) {
   if (!takes_noise(sample, FALSE)) {
     stop_input(where, " must be numeric columns with a plain kernel_rbf() ",
@@ -287,8 +287,8 @@ leaving_out <- function(estimator) {
   })
 }
 
-# The sample with its points in an order that depends on their values alone.
-# Folds of it do not depend on the labels that a test permutes.
+# The sample with its points in an order that depends on their values alone, so
+# that folds do not depend on the labels that a test permutes.
 sort_points <- function(sample) {
   sample_take(without_gram(sample), own_order(sample))
 }

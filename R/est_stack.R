@@ -19,7 +19,7 @@ est_stack <- function(candidates = NULL, shares = NULL, folds = NULL, ...,
 }
 register_estimator("stack", est_stack)
 
-# The candidates as a list of estimators with names that differ.
+# The candidates as a list of estimators, each with a name of its own.
 check_stack_candidates <- function(candidates) {
   if (is.null(candidates)) {
     return(NULL)
@@ -126,7 +126,8 @@ allowed_candidates <- function(estimator, sample) {
 
 # --- Selection ---------------------------------------------------------------
 
-# argmin w'Gw - 2w'g over w >= 0 and w'mass <= 1.
+# The shares w >= 0 with w'mass <= 1 that minimize w'Gw - 2w'g, where G is
+# `inner` and g is `at`.
 stack_shares <- function(inner, at, mass) {
   unit <- max(abs(inner))
   if (!is.finite(unit) || !all(is.finite(at))) {
@@ -190,7 +191,8 @@ choose_stack <- function(estimator, sample) {
   new_stack(estimator, candidates, parts, table, sample, chosen)
 }
 
-# The table of candidates. Their shares are those before the guard, too.
+# The table of candidates. `unguarded` are their shares before the guard, which
+# may change `share`.
 candidate_table <- function(candidates, shares, scores, mass) {
   data.frame(candidate = names(candidates), share = shares, unguarded = shares,
              score = scores, mass = mass, row.names = NULL)
@@ -241,8 +243,8 @@ est_weights.est_stack <- function(estimator, sample) {
   part_weights(est_parts(estimator, sample), sample$n)
 }
 
-# The weight of each of n points in all parts together. A part of one point is
-# the mean of the points.
+# The weight of each of n points in all parts together. A part with a single
+# point, the mean, counts as all points with equal weights.
 part_weights <- function(parts, n) {
   Reduce(`+`, lapply(weights_of(parts), \(weights) {
     if (length(weights) == n) weights else rep(sum(weights) / n, n)
@@ -263,8 +265,8 @@ est_fit.est_stack <- function(estimator, sample) {
   ), fold_codes(sample$n, estimator$folds))
 }
 
-# An operator is the mean of products of features, which have no points: the
-# candidates that are weights remain.
+# An operator is a mean of products of features, which are no points to be
+# moved: only candidates that are weights remain.
 est_operator.est_stack <- function(estimator, argument) {
   estimator$plain <- TRUE
   candidates <- estimator$candidates

@@ -104,7 +104,7 @@ weights_left_out.kernmean_estimator <- function(estimator, sample, fold) {
   weights
 }
 
-# The estimate that is known weights on the points.
+# The estimate with these weights on the points.
 weights_fit <- function(sample, weights, moments = sample_moments(sample)) {
   fitted <- drop(sample_apply(sample, weights))
   new_estimate(weights, fitted, max(0, sum(weights * fitted)), moments)
@@ -113,13 +113,13 @@ weights_fit <- function(sample, weights, moments = sample_moments(sample)) {
 # Does the fit store the Gram matrix?
 needs_gram <- \(estimator) has_trait(estimator, "gram")
 
-# For an estimate that is the average times 1 - alpha: the function that gives
-# alpha from rho, varrho and n, which may be vectors. NULL for other estimates.
+# If the estimate is the average times 1 - alpha, the function that gives alpha
+# from rho, varrho and n, which may be vectors. NULL for other estimates.
 est_share <- function(estimator) UseMethod("est_share")
 est_share.kernmean_estimator <- \(estimator) NULL
 
-# Is the estimate an average, of the features that the sample has or of other
-# ones (a marginalized kernel's)? Then the statistic of a test may be unbiased.
+# Is the estimate an average, either of the features of the sample or of those
+# of a marginalized kernel? Then the statistic of a test may be unbiased.
 is_unshrunk <- \(estimator) has_trait(estimator, "unshrunk")
 
 # The fields of an estimate that say how much it is shrunk, from the moments of
@@ -127,7 +127,7 @@ is_unshrunk <- \(estimator) has_trait(estimator, "unshrunk")
 est_shrink <- function(estimator, moments) UseMethod("est_shrink")
 est_shrink.kernmean_estimator <- \(estimator, moments) NULL
 
-# The settlement on the sample of one estimate.
+# The settlement on the sample for a single estimate.
 est_choose <- function(estimator, sample) UseMethod("est_choose")
 est_choose.kernmean_estimator <- \(estimator, sample) new_settlement(estimator)
 
@@ -172,8 +172,8 @@ est_operator.kernmean_estimator <- function(estimator, argument) {
   estimator
 }
 
-# The lines that print() has on a fit. plain, target: words for the average and
-# for the target.
+# The lines that print() shows on a fit. plain, target: words for the average
+# and for the target.
 est_lines <- function(estimator, fit, digits, plain = "the KME",
                       target = "the target") {
   UseMethod("est_lines")

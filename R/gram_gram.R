@@ -116,8 +116,8 @@ read_distances <- function(x, name = "x") {
   unname(as.matrix(x))
 }
 
-# The gram of the principal coordinates of distances. What is no dist object is
-# returned as it is.
+# The gram of the principal coordinates of distances. Anything but a dist object
+# is returned as it is.
 principal_gram <- function(x) {
   if (!inherits(x, "dist")) {
     return(x)
@@ -133,7 +133,8 @@ principal_gram <- function(x) {
   seal_gram(g)
 }
 
-# The gram of points in the units of a fitted kernel, with the origin of that.
+# The gram of points in the units of a fitted kernel; `origin` is that of the
+# kernel, see new_sample().
 form_gram <- function(x, kernel, raw = NULL, origin = NULL) {
   k <- fold_store(kernel, x, NULL, origin)
   if (kernel_has(kernel, "function")) {
@@ -242,8 +243,8 @@ new_identity <- function() {
         identities$made)
 }
 
-# The matrix with exactly equal halves; an error if it is not symmetric but for
-# rounding.
+# The matrix made exactly symmetric; an error if it differs from its transpose
+# by more than rounding.
 check_symmetric <- function(k, name) {
   largest <- max(abs(k))
   defect <- max(abs(k - t(k)))
@@ -256,7 +257,7 @@ check_symmetric <- function(k, name) {
   if (defect > 0) (k + t(k)) / 2 else k
 }
 
-# The matrix with exactly equal halves; an error if it is clearly indefinite.
+# The matrix made exactly symmetric; an error if it is clearly indefinite.
 check_gram <- function(k, name, hint = NULL) {
   k <- check_symmetric(k, name)
   largest <- max(abs(k))
@@ -325,7 +326,7 @@ fit_picture.gram <- function(object, type = NULL) {
   if (!any(shown)) {
     stop_input("'x' must have a positive eigenvalue to be plotted")
   }
-  # Values of 0 have no place on a logarithmic axis.
+  # A logarithmic axis cannot show values of 0.
   picture <- picture_sequence("Gram matrix spectrum", values[shown],
                               "eigenvalue", which(shown))
   picture$log <- "y"
@@ -333,9 +334,10 @@ fit_picture.gram <- function(object, type = NULL) {
   picture
 }
 
-# The eigenvalues of a matrix with 0 for those below n eps gamma_1; clearly
-# negative ones are an error. `scale` is the size of the terms that the entries
-# are differences of, if they are.
+# The n eigenvalues of a matrix, with 0 in place of those that are rounding,
+# below n eps times the largest; clearly negative ones are an error. scale: if
+# the entries are differences, the size of their terms, with which rounding_of()
+# finds what is rounding.
 clip_values <- function(values, scale = NULL, name = "the Gram matrix",
                         hint = NULL) {
   check_result(values, "an eigenvalue")
@@ -359,14 +361,16 @@ clip_values <- function(values, scale = NULL, name = "the Gram matrix",
 # An eigenvalue below this is rounding, in an n x n matrix whose entries are
 # sums and differences of terms of size `scale`. An entry has the error of a sum
 # of products, of two row means and of their difference; the error of a mean is
-# the same in a whole row. The largest that was measured is 1.9 n eps scale for
-# 5 rows or more of up to 200 columns, and 90 eps scale for 20 rows of 5,000.
+# the same in a whole row. The largest error that was measured is 1.9 n eps
+# scale for 5 rows or more of up to 200 columns, and 90 eps scale for 20 rows of
+# 5,000.
 rounding_of <- function(n, scale) {
   max(4 * max(n, 32) * .Machine$double.eps * scale, .Machine$double.xmin)
 }
 
-# The tridiagonal T (diagonal, off) and the reflectors of K = QTQ', where Qe_1 =
-# e/sqrt(n). A shrunk gram has the reflectors of the centered one.
+# The tridiagonal matrix T (diagonal, off) of K = QTQ' and the reflectors of Q,
+# whose first column is e/sqrt(n), where e is the vector of ones. A shrunk gram
+# has the reflectors of the centered one.
 tridiagonal <- function(g) {
   if (is.null(g$tridiagonal)) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
@@ -423,9 +427,9 @@ find_spectrum <- function(g, what) {
     if (what == "projections") list(projections = pairs$first / sqrt(n)))
 }
 
-# The centered matrix k, K^c_ij = K_ij - m_i - m_j + |mu|^2, with its `at`, m,
-# and its `norm2`, |mu|^2: the row means and their mean, unless others are
-# given. `source` is a matrix or a source of the core.
+# The centered matrix k, with K_ij - m_i - m_j + |mu|^2 in place of K_ij; `at`,
+# the m_i; and `norm2`, |mu|^2. If they are not given, these are the row means
+# and the mean of the row means. `source` is a matrix or a source of the core.
 center_gram <- function(source, at = NULL, norm2 = NULL) {
   if (is.matrix(source)) {
     check_memory(nrow(source), nrow(source), "use fewer rows")

@@ -1,6 +1,6 @@
-# Ridge regression in the axes of its normal matrix, where a penalty is added to
-# each eigenvalue, so that many penalties cost little more than one. Effects,
-# instruments and bags all solve theirs here.
+# Ridge regression in the axes (eigenvectors) of its normal matrix, where a
+# penalty is added to each eigenvalue, so that many penalties cost little more
+# than one. Effects, instruments and bags all solve their regressions here.
 
 # A ridge regression.
 #   values   r eigenvalues of the normal matrix, by axis
@@ -42,8 +42,9 @@ ridge_solve <- function(r, lambda, right = r$right) {
 # The parts of a debiased functional, the functional of a regression g plus the
 # mean of its representer alpha times the residuals, with the penalties mu of g
 # and lambda of alpha; `target` is the mean of the functional of each axis.
-# Coefficients of g, of alpha and of the `effective` weights, with which it is a
-# mean of outcomes; and edf, the degrees of freedom of g.
+# Returns the coefficients of g and of alpha; those of the `effective` weights,
+# with which the debiased functional is a mean of outcomes; and edf, the degrees
+# of freedom of g.
 ridge_debiased <- function(r, target, lambda, mu) {
   by_lambda <- drop(ridge_inverse(r, lambda))
   by_mu <- drop(ridge_inverse(r, mu))
@@ -63,8 +64,8 @@ ridge_values <- function(r, functional, lambda, y) {
 }
 
 # The same values, each from the fit without the unit of its row. `unit` and
-# `functional_unit` are codes of the n and of the N rows. Where the other units
-# say nothing of a direction, alpha and the residuals are 0.
+# `functional_unit` are codes of the n and of the N rows. In a direction of
+# which the other units know nothing, alpha and the residuals are 0.
 ridge_left_out <- function(r, functional, lambda, y, unit, functional_unit) {
   units <- unique(c(unit, functional_unit))
   codes <- match(unit, units)

@@ -131,7 +131,8 @@ shrunk_gram <- function(g, p, centering) {
   shrunk
 }
 
-# Row means that are rounding are at most of the order of eps max|K|.
+# Stops if K is not centered. The row means of a centered matrix are rounding,
+# at most of the order of eps max|K|.
 check_centered <- function(k, scale) {
   largest <- max(abs(rowMeans(k)))
   if (largest > 1e-8 * scale) {

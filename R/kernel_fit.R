@@ -101,8 +101,8 @@ check_scaled_kernel <- function(kernel, x, scale, name) {
   }
 }
 
-# Do both have names of columns, and different ones? A single column may have
-# any name.
+# Do the names of columns a and b differ, where both are given? A single column
+# may have any name.
 differ_in_names <- function(a, b) {
   length(a) > 1L && length(b) && !identical(a, b)
 }
@@ -172,8 +172,8 @@ median_bandwidth <- function(kernel, x, name = "x") {
   kernel
 }
 
-# Distances for a rule of bandwidths: without the zeros where these are more
-# than half, and 1 where no distance is left.
+# The distances from which a rule makes bandwidths: without the zeros if the
+# median is 0, and 1 if no distance is left.
 positive_distances <- function(distances) {
   if (isTRUE(stats::median(distances) == 0)) {
     distances <- distances[distances > 0]
@@ -181,14 +181,14 @@ positive_distances <- function(distances) {
   if (length(distances)) distances else 1
 }
 
-# A power of two of the size of the data's spread; in this unit no squared
-# distance over- or underflows. It is 0 if all points are equal.
+# The largest power of two up to half the range of the widest column; in this
+# unit no squared distance over- or underflows. It is 0 if all points are equal.
 power_of_two <- function(x) {
   ends <- .Call(C_r_column_ranges, x)
   power_below(max(ends[2L, ] / 2 - ends[1L, ] / 2), 0)
 }
 
-# The numbers of the columns of x that a part sees.
+# The numbers of the columns of x that a part of a kernel takes.
 columns_at <- function(columns, x, name) {
   if (is.null(columns)) {
     return(seq_len(ncol(x)))

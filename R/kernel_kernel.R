@@ -276,9 +276,9 @@ kernel_of <- function(x, kernel = NULL, default = NULL, name = "kernel") {
 #   "distances"       k is minus a distance, and only conditionally definite
 #   "function"        the values come from a function of the user
 #   "parts"           k is a sum of products of kernels
-# `up_to` is the highest degree of a polynomial that has something, `if_parts`
-# what a sum has when all its parts have it. k^2 is the same kernel with a
-# bandwidth `square` times smaller.
+# `up_to` has for a property the highest degree of a polynomial kernel that has
+# it, and `if_parts` the properties of a sum whose parts all have them. k^2 is
+# the same kernel with a bandwidth `square` times smaller.
 falling <- c("flat diagonal", "unit diagonal", "one sign")
 kernel_families <- list(
   rbf = list(formula = "exp(-|(x - y)/theta|^2/2)", title = "Gaussian kernel",
@@ -309,7 +309,7 @@ kernel_families <- list(
                     title = "kernel given as a function", has = "function"),
   sum = list(formula = "", title = "sum of kernels", has = "parts",
              if_parts = c("flat diagonal", "one sign", "closed form")),
-  # The median heuristic takes distances by the routines of kernels.
+  # These are not kernels but distances, for the median heuristic.
   sqdist = list(formula = "|x - y|^2"),
   l1dist = list(formula = "sum |x - y|")
 )
@@ -407,14 +407,15 @@ on_columns <- function(kernel, columns) {
 
 # --- What a kernel can do ----------------------------------------------------
 
-# Has the kernel this property, one of `has` in the table above, or a "scaling"
-# of its columns? NULL, the kernel of a matrix of given values, has none.
+# Does the kernel have this property, one of `has` in the table above, or a
+# "scaling" of its columns? NULL, the kernel of a matrix of given values, has
+# none.
 kernel_has <- function(kernel, property) {
   if (!is.list(kernel) || !inherits(kernel, "kernmean_kernel")) {
     return(FALSE)
   }
   family <- kernel_families[[kernel$family]]
-  # A product has no closed form, which its parts have.
+  # A product has no closed form, even if its factors have one.
   property == "scaling" && !is.null(kernel$scaling) ||
     property %in% family$has ||
     isTRUE(kernel$degree <= family$up_to[property]) ||
@@ -491,7 +492,7 @@ print.kernmean_kernel <- function(x, ...) {
   invisible(x)
 }
 
-# The lines that print methods show of a kernel and its factors, none for NULL.
+# The lines that print() shows on a kernel and its factors; none for NULL.
 kernel_lines <- function(kernel, label = NULL) {
   if (!is.null(kernel)) {
     strwrap(c(paste(c(label, format_kernel(kernel)), collapse = ": "),

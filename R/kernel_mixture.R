@@ -161,8 +161,8 @@ gaussian_gram <- function(a, b, kernel) {
   pair_values(a, b, \(p, q) gaussian_inner(p, q, kernel))
 }
 
-# The matrix f(a_i, b_j) over two lists. Without b it is f(a_i, a_j) of a
-# symmetric f.
+# The matrix f(a_i, b_j) over two lists. Without b it is f(a_i, a_j), and f must
+# be symmetric.
 pair_values <- function(a, b, f) {
   symmetric <- is.null(b)
   if (symmetric) b <- a
@@ -202,8 +202,8 @@ gaussian_kernel <- function(u, s, theta) {
   exp(sum(log(theta)) - sum(log(diag(root))) - colSums(scaled^2) / 2)
 }
 
-# n points drawn from the mixture q, an n x d matrix. `roots` has for each
-# component an R with R'R its covariance.
+# n points drawn from the mixture q, an n x d matrix. `roots` has a matrix R for
+# each component, where R'R is its covariance.
 draw_mixture <- function(q, n, roots) {
   component <- sample.int(length(q$weights), n, replace = TRUE,
                           prob = q$weights)

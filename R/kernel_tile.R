@@ -1,7 +1,8 @@
-# The border to the core's folds over the tiles of a Gram matrix (core/tile.c).
-# Without y the walk over x is symmetric. Without a kernel (NULL) x is a Gram
-# matrix itself. The folds of a kernel that is an R function run in R, over
-# blocks of rows.
+# The border to the folds of the core (core/tile.c). A fold goes through the
+# tiles of a Gram matrix and keeps sums over them, or stores the values. Without
+# y it takes the pairs of points of x, each pair once. Without a kernel (NULL) x
+# is a Gram matrix itself. The folds of a kernel that is an R function run in R,
+# over blocks of rows.
 
 # The source: two sets of points with their kernel, as the core takes them
 # (km_source), by position.
@@ -13,8 +14,8 @@
 new_native_source <- function(kernel, x, y = NULL) list(kernel, x, y)
 
 # The source of points and a fitted kernel; the core centers and scales the
-# columns while it packs them. `center` moves the origin there, which makes
-# another polynomial kernel and does not change the others.
+# columns while it packs them. `center` is the point that becomes the origin:
+# this gives another polynomial kernel and does not change the others.
 native_source <- function(kernel, x, y = NULL, center = NULL) {
   if (is.null(kernel)) {
     return(new_native_source(NULL, x))
@@ -110,7 +111,7 @@ fold_diagonal <- function(kernel, x, center = NULL) {
   check_overflow(kernel, .Call(C_r_kernel_diagonal, source))
 }
 
-# K v, as a vector where it has one column or one row.
+# K v, as a vector if it has one column or one row.
 fold_apply <- function(kernel, x, y = NULL, v, center = NULL) {
   drop(fold(kernel, x, y, center, \(k) k %*% v, rbind, \(source) {
     .Call(C_r_kernel_apply, source, as.matrix(v))

@@ -1,6 +1,7 @@
-# How far a kernel mean may be from the true one: the radius of a ball that
-# holds it, by the law of the distance in the limit or by a bound for every n;
-# and what sketches know of it. Intervals point by point: mean_interval_value.R.
+# How far a kernel mean may be from the true one: the radius of a ball around it
+# that holds the true one, by the limiting distribution of the distance or by a
+# bound for every n. The methods for sketches are here, too, also those for
+# intervals point by point (mean_interval_value.R).
 
 #' Confidence radius of a kernel mean
 #'
@@ -172,10 +173,11 @@ confint.kme <- function(object, parm, level = 0.95, ...,
   )
 }
 
-# From so many points on the bound that uses the variance is taken.
+# For more points than this the bound that uses the variance is taken.
 most_mcdiarmid <- 300
 
-# n and the kernel decide between both bounds, not the points. rest: 1 - level.
+# The number of points, and whether k may be negative, decide between the two
+# bounds, not the length of the radius. rest: 1 - level.
 bound_radius <- function(sample, n, kappa, variance, rest) {
   aware <- n > most_mcdiarmid && is_nonnegative(sample)
   radius <- if (aware) {
@@ -210,8 +212,9 @@ spectrum_radius <- function(sample, n, kappa, level) {
 
 quantile_draws <- 10000L
 
-# The quantile of sum_l values_l Z_l^2 for positive, decreasing values, and the
-# number of draws that it comes from, 0 if it is exact.
+# The quantile of sum_l values_l Z_l^2 for standard normal Z_l and positive,
+# decreasing values; and the number of draws that it comes from, 0 if it is
+# exact.
 chisq_sum_quantile <- function(values, level) {
   count <- length(values)
   if (!count || values[1L] - values[count] <= 1e-10 * values[1L]) {
@@ -255,7 +258,7 @@ constant_diagonal <- function(sample) {
   kappa
 }
 
-# The share of the trace that a low-rank factor may leave.
+# The share of the trace that a low-rank factor may leave out.
 factor_leaves <- 1e-3
 
 # The eigenvalues `values` of the covariance operator, and `left`, the part of

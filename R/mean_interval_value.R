@@ -1,6 +1,6 @@
-# Intervals for the values of a kernel mean, E k(X, z) for each z by itself: by
-# bets or by the mean alone where k is bounded, which hold for every n; else by
-# the normal law.
+# Intervals for the values of a kernel mean, E k(X, z) for each z by itself. If
+# k is bounded they come from bets or from the mean alone, and hold for every n;
+# else they come from the normal distribution.
 
 a_level <- number(0, 1, open = TRUE)
 
@@ -20,8 +20,8 @@ check_plain_mean <- function(object, what) {
   }
 }
 
-# The ends, m x 2, of intervals around the values at new points. own: are these
-# the points of the sample? NULL where some may be.
+# The ends, m x 2, of intervals around the values at new points. own: TRUE if
+# these are the points of the sample, FALSE if none is, NULL if some may be.
 value_ends <- function(object, new, value, level, method = NULL, own = NULL) {
   method <- take(method, maybe(choice("betting", "chernoff", "normal")))
   check_plain_mean(object, "an interval")
@@ -79,7 +79,8 @@ value_range <- function(sample) {
   }
 }
 
-# A kernel that is a function is looked at for all pairs of so many points.
+# If the kernel is an R function, its range is taken from all pairs of at most
+# this many points.
 most_function_points <- 300L
 
 # The ends of intervals, in units of the range of k.
@@ -91,8 +92,9 @@ bounded_ends.kernmean_sample <- function(sample, new, value, range, method,
   lower_ends <- if (identical(method, "chernoff")) mean_ends else bet_ends
   ends <- over_panels(sample, new, \(values, at) {
     values <- unit_values(values, range)
-    # A new point that equals a point of the sample may have been given for
-    # another reason: the upper end counts that point.
+    # A new point that equals a point of the sample may be that point or another
+    # one. The lower end leaves the point of the sample out, the upper end
+    # counts it.
     above <- if (isTRUE(own)) at else integer(length(at))
     below <- if (is.null(own)) equal_columns(values) else above
     values <- t(values)
@@ -127,14 +129,14 @@ equal_columns <- function(values) {
   ifelse(most > 1 - 1e-8, columns, 0L)
 }
 
-# Upper limits of the means of values in [0, 1], a column for each point, from
-# which the row `out` is left out. A limit is too low with probability rest/2 at
-# most.
+# Lower limits of the means of values in [0, 1], a column for each mean, without
+# the row `out` (0 for none). A limit is above the mean with probability rest/2
+# at most.
 bet_ends <- function(values, out, rest) {
   .Call(C_r_lower_ends, values, out, rest)
 }
 
-# The limits that follow from the means of the values alone.
+# Lower limits like those of bet_ends(), from the means of the values alone.
 mean_ends <- function(values, out, rest) {
   n <- nrow(values) - (out > 0L)
   gone <- take_rows(cbind(out, seq_along(out)), out > 0L)

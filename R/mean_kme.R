@@ -158,7 +158,7 @@ estimate_mean <- function(sample, estimator, arguments = list()) {
   new_kme(est_fit(estimator, sample), sample, estimator, arguments)
 }
 
-# Does what is known of the sample allow the estimator?
+# Stops if what is known of the sample does not allow the estimator.
 check_estimator <- function(sample, estimator) UseMethod("check_estimator")
 check_estimator.kernmean_sample <- \(sample, estimator) NULL
 

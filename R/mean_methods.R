@@ -11,7 +11,7 @@ coef.kme <- function(object, ...) {
   weights
 }
 
-# The weights of an estimate that is nothing but weights, else NA.
+# The weights of an estimate that has weights and nothing else, else NA.
 weights_or_na <- function(object) {
   weights <- weights_on(object, object$sample)
   weights %||% NA_real_
@@ -83,7 +83,8 @@ mean_title <- function(object) {
   }
 }
 
-# "kernel mean, simple shrinkage (S-KMSE), lambda = 0.12": a mean that centers.
+# The words for a mean that centers, such as "kernel mean, simple shrinkage
+# (S-KMSE), lambda = 0.12".
 describe_mean <- function(object, digits) {
   title <- mean_title(object)
   paste0(
@@ -156,7 +157,7 @@ fit_summary.kme <- function(x) {
   )
 }
 
-# The weights in a summary, in units of 1/n.
+# The parts of a summary on the weights, in units of 1/n.
 weights_summary <- function(x) {
   weights <- coef(x)
   of_points <- length(weights) == x$n

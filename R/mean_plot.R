@@ -73,8 +73,8 @@ smooth_curve <- function(x, y, at, minimum, log) {
 }
 
 # The limits x and y of the neighborhood of the minimum: up to a few times its
-# gain, and some powers of ten of lambda. The curve leaves it where the estimate
-# is shrunk far too much.
+# gain, and some powers of ten of lambda. Where the estimate is shrunk far too
+# much the curve leaves the picture.
 selection_window <- function(object) {
   curve <- object$score
   if (min(curve[[1L]]) <= 0) {
@@ -102,8 +102,8 @@ selection_window <- function(object) {
 
 # --- The embedding -----------------------------------------------------------
 
-# The embedding in one or two columns, or on two axes. level: the level of a
-# band around a curve, NULL for none.
+# The picture of the embedding, over one or two columns or on two axes. level:
+# the level of a band around a curve, NULL for none.
 picture_embedding <- function(object, n, level = NULL) {
   d <- axes_of(object$sample)
   if (is.null(d) || d > 2L) {

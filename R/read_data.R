@@ -21,7 +21,8 @@
 #   side_kernels, takes_kernel, variable_input, variable_kernel,
 #   variable_lines, variable_newdata.
 #
-# A sample: a double matrix with at least one row and one column, all finite.
+# The points of a sample as a double matrix with at least one row and one
+# column, all values finite; an error if they cannot be that.
 #
 check_data <- function(x, name = "x") {
   if (inherits(x, "kernelMatrix")) {
@@ -55,15 +56,15 @@ check_data <- function(x, name = "x") {
   check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
   x <- unclass_matrix(x)
   if (nrow(x) == ncol(x) && !grepl("newdata|[$]", name)) warn_symmetric(x, name)
-  # Assigning the mode it has would copy it.
+  # Setting the storage mode copies the matrix, even if it is double already.
   if (!is.double(x)) storage.mode(x) <- "double"
   x
 }
 
 has_levels <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
 
-# Do its levels count as equal or different? Those of an ordered factor count by
-# their places.
+# Do its levels only count as equal or different? The levels of an ordered
+# factor count by their places.
 is_nominal <- function(x) has_levels(x) && !is.ordered(x)
 
 check_no_na <- function(x, name, hint = na_hint) {
@@ -73,7 +74,7 @@ check_no_na <- function(x, name, hint = na_hint) {
   }
 }
 
-# Levels of a factor, seen before or not.
+# Stops unless z holds levels of a factor, whether or not they were seen before.
 check_levels <- function(z, label, name = "newdata") {
   if (!(has_levels(z) || is.character(z)) || !is.null(dim(z))) {
     stop_input("'", name, "' must hold a factor for '", label, "', not ",
@@ -82,9 +83,9 @@ check_levels <- function(z, label, name = "newdata") {
   check_no_na(z, label, if (name != "newdata") na_hint)
 }
 
-# Characters as factors, themselves or as columns of a data frame, the levels in
-# an order that is the same in all locales. A variable, which has a label, may
-# be numbers that were read as text.
+# A character vector, or the character columns of a data frame, as factors with
+# their levels in an order that is the same in all locales. Warns if a variable
+# (which has a `label`) seems to be numbers that were read as text.
 as_factors <- function(x, label = NULL) {
   if (is.data.frame(x)) {
     text <- vapply(x, is.character, NA)
@@ -113,7 +114,7 @@ as_factors <- function(x, label = NULL) {
   factor(x, words)
 }
 
-# x[at] <- columns, which takes long of many.
+# x[at] <- columns of a data frame, whose own method is slow for many columns.
 put_columns <- function(x, at, columns) {
   class <- class(x)
   x <- unclass(x)
@@ -122,8 +123,8 @@ put_columns <- function(x, at, columns) {
   x
 }
 
-# Points: a numeric matrix, or of data with factors among its columns a data
-# frame of numbers and factors.
+# Points as a numeric matrix, or as a data frame of numbers and factors if some
+# of the columns are factors.
 read_points <- function(x, name = "x") {
   # A single string is hardly a sample.
   if (is.factor(x) || is.character(x) && is.null(dim(x)) && length(x) > 1L) {
@@ -135,7 +136,8 @@ read_points <- function(x, name = "x") {
   if (mixed) read_mixed(x, name) else check_data(x, name)
 }
 
-# like: a data frame of such points whose columns those of x are to be.
+# Points with factors among their columns, as a data frame of numbers and
+# factors. like: a data frame whose columns the points must have.
 read_mixed <- function(x, name, like = x) {
   if (is.null(dim(x)) && length(like) == 1L) {
     x <- stats::setNames(data.frame(x), names(like))
@@ -179,8 +181,8 @@ seen_levels <- function(x, levels, label, name = "newdata") {
   factor(x, levels)
 }
 
-# The columns of a data frame with ordered factors as the places of their
-# levels; places: these levels, by column.
+# The data frame with the number of its level in place of each value of an
+# ordered factor. places: the levels of these factors, by column.
 place_levels <- function(x, places) {
   if (length(places)) {
     x[names(places)] <- Map(\(z, levels, label) {
@@ -190,16 +192,16 @@ place_levels <- function(x, places) {
   x
 }
 
-# The hint for a column that a reader took for something else where it holds a
-# single kind of text: F alone becomes FALSE.
+# The hint for a column of text that read.csv() may take for another type: if
+# all of its values are F, it becomes FALSE.
 read_alike <- function(column) {
   paste0("; read all of it alike, as by read = \\(f) read.csv(f, colClasses = ",
          "c(", column, " = \"character\"))")
 }
 
-# The numbers of a vector, a matrix or a column: TRUE and FALSE are 1 and 0,
-# dates, times and durations days, whatever their unit, so that new ones agree.
-# NULL of what has none.
+# The numbers of a vector, a matrix or a column: TRUE and FALSE become 1 and 0;
+# dates, times and durations become days, whatever their unit, so that new data
+# agree with old. NULL for values that are no numbers.
 as_numbers <- function(x, name) {
   shape <- \(numbers) {
     if (is.matrix(x)) array(numbers, dim(x), dimnames(x)) else numbers
@@ -220,13 +222,14 @@ as_numbers <- function(x, name) {
   } else if (is.logical(x)) {
     x + 0
   } else if (is.numeric(x) && !inherits(x, c("Surv", "circular", "dist"))) {
-    # The class is not known here (units, for example): its numbers are taken.
+    # If the class is not known here (units, for example), its numbers are
+    # taken.
     if (is.matrix(x) || !is.object(x) && is.null(dim(x))) x else
       if (length(dim(x)) < 2L) stats::setNames(as.vector(unclass(x)), names(x))
   }
 }
 
-# A column of the data `name` as numbers; may it be wide, a matrix?
+# A column of the data `name` as numbers. wide: may the column be a matrix?
 read_column <- function(column, label, name, wide = FALSE) {
   numbers <- if (length(dim(column)) < 2L + wide) as_numbers(column, label)
   if (is.null(numbers)) {
@@ -267,7 +270,7 @@ plain_matrix <- function(x, name) {
   as.matrix(x)
 }
 
-# A sample that looks like a matrix of kernel values or distances.
+# Warns of a sample that looks like a matrix of kernel values or distances.
 warn_symmetric <- function(x, name) {
   n <- nrow(x)
   if (n >= 4L && isSymmetric(unname(x))) {
@@ -354,7 +357,7 @@ check_newdata <- function(newdata, x, name = "newdata",
 
 as_factor <- \(x) as.factor(as_factors(x))
 
-# Groups as a factor, with the levels that there are.
+# Groups as a factor without empty levels.
 check_factor <- function(groups, name = "groups") {
   if (NCOL(groups) != 1L) {
     stop_input("'", name, "' must have one column, not ", NCOL(groups))
@@ -364,7 +367,8 @@ check_factor <- function(groups, name = "groups") {
   })
 }
 
-# One value for each of n units, none missing: a vector or a factor.
+# The values, a vector or a factor, if there is one for each of n units and none
+# is missing; an error otherwise.
 check_each <- function(values, n, name, units = "points") {
   whole <- is.atomic(values) && (!is.factor(values) || length(levels(values)))
   if (!whole || length(values) != n || NCOL(values) != 1L) {
@@ -377,12 +381,12 @@ check_each <- function(values, n, name, units = "points") {
   values
 }
 
-# The same of labels: a factor may have NA among its levels.
+# The same for labels, as text: a factor may have NA among its levels.
 check_labels <- function(values, ...) {
   check_each(as.character(check_each(values, ...)), ...)
 }
 
-# A factor of the levels that there are.
+# The factor without its empty levels, which a warning names.
 drop_empty <- function(x, name, units) {
   empty <- setdiff(levels(x), as.character(x))
   if (length(empty)) {
@@ -392,7 +396,8 @@ drop_empty <- function(x, name, units) {
   droplevels(x)
 }
 
-# Two classes or more of two units or more each, as a factor.
+# The classes as a factor, if there are at least two of at least two units each;
+# an error otherwise.
 check_classes <- function(classes, name, units) {
   classes <- drop_empty(classes, name, units)
   lev <- levels(classes)
@@ -408,7 +413,7 @@ check_classes <- function(classes, name, units) {
   classes
 }
 
-# The rows of all these matrices, in one that must fit.
+# The rows of all these matrices in one matrix, which must fit into memory.
 bind_rows <- function(parts) {
   rows <- vapply(parts, \(part) as.double(nrow(part)), 1)
   check_memory(sum(rows), ncol(parts[[1L]]), "use fewer rows",
@@ -416,7 +421,8 @@ bind_rows <- function(parts) {
   do.call(rbind, parts)
 }
 
-# 'folds' that were given one by one, a factor; `units`: "rows".
+# 'folds' as a factor, if the user gave the fold of each unit. units: the word
+# for the units in messages, "rows".
 read_folds <- function(folds, n, units) {
   folds <- check_factor(check_each(folds, n, "folds", units), "folds")
   if (nlevels(folds) < 2L) {

@@ -7,7 +7,7 @@
 
 # A side is how its values are made from the variables of a formula.
 #   kind     "value": one variable as it is; "groups", "bags" and "answers" are
-#            values, too, and may stand on the other side, see turn_sides();
+#            values, too, and may stand on the other side, see turn_parts();
 #            "terms": a matrix, or a data frame where some columns are factors;
 #            "numbers": a matrix; "levels": like "terms", with logical values as
 #            factors; "variable" and "named": see bind_terms(); "columns": a
@@ -40,11 +40,11 @@ new_reading <- function(values, names, rows, layout, na.action) {
 # --- The two readers ---------------------------------------------------------
 
 # The reading of the formula of the method in whose frame this is called. sides:
-# the kind of each side by name, from left to right, of which a formula without
-# a left side has the last one, unless an `example` shows that both are needed;
-# or "variables", which are as many as the formula says, at `least` so many.
+# the kind of each side by name, from left to right; a formula without a left
+# side has only the last, which is an error if there is an `example` of one with
+# both; or "variables", which are as many as the formula says, at least `least`.
 # units: the arguments of the method that are units. parts: the sides as calls
-# by name, where the method splits the formula itself.
+# by name, if the method splits the formula itself.
 read_sides <- function(sides, units = NULL, example = NULL, least = 1L,
                        parts = NULL, formula = NULL, frame = parent.frame()) {
   formula <- formula %||% given_formula(frame)
@@ -141,8 +141,8 @@ given_data <- function(frame) {
 }
 
 # A list of what the method in this frame was asked for beside its formula: the
-# calls of its units, the call of its subset, and its na.action. The formula
-# says the arguments `said` itself.
+# calls of its units, the call of its subset, and its na.action. The arguments
+# `said` are what the formula says, and must not be given.
 method_request <- function(frame, said, units) {
   at <- match(TRUE, vapply(sys.frames(), identical, NA, frame))
   caller <- sys.frame(sys.parents()[at])
@@ -164,7 +164,7 @@ method_request <- function(frame, said, units) {
   )
 }
 
-# The call of a unit, in which "a" and ~ a stand for the column a.
+# The expression of a unit, in which "a" and ~ a mean the column a.
 unit_call <- function(value, unit) {
   formula <- is.call(value) && identical(value[[1L]], quote(`~`))
   if (formula && (length(value) != 2L || !is.name(value[[2L]]))) {
@@ -185,7 +185,7 @@ unit_sides <- function(units) {
       units, names(units))
 }
 
-# The sides of a formula as calls, by these names if there are any.
+# The sides of a formula as calls, with the `names` of sides if there are any.
 formula_parts <- function(formula, names, example) {
   refuse_bar(formula)
   parts <- as.list(formula)[-1L]
@@ -201,7 +201,7 @@ formula_parts <- function(formula, names, example) {
   stats::setNames(parts, utils::tail(names, length(parts)))
 }
 
-# R reads a | b as a value.
+# Stops at a | b, which R would evaluate as a logical value.
 refuse_bar <- function(formula) {
   right <- formula[[length(formula)]]
   if (is.call(right) && identical(right[[1L]], quote(`|`))) {
@@ -210,14 +210,15 @@ refuse_bar <- function(formula) {
   }
 }
 
-# The columns of data that these names may mean must have names of their own.
+# Stops if a column of the data that the formula may mean has no name, or the
+# name of another one.
 check_columns <- function(names, data) {
   columns <- if (is.list(data)) names(data)
   refuse_twice(columns["." %in% names | columns %in% c("", names)], "data")
 }
 
-# The rows that a formula method is for, by name or as its third argument; they
-# must be there, for R would make rows of missing values of the others.
+# The rows for which a formula method was asked, by its argument `subset`. They
+# must be in the data, since R makes rows of missing values for others.
 read_subset <- function(subset, data, home) {
   rows <- read_formula(eval(subset, data, home))
   framed <- is.data.frame(data)
@@ -237,9 +238,9 @@ read_subset <- function(subset, data, home) {
   rows
 }
 
-# The value of an expression. What stats says of a formula that it cannot read,
-# or of variables that do not go together, becomes an error of ours, and so does
-# an error of a function that the formula calls.
+# The value of an expression. Its errors become errors of this package: those of
+# stats for a formula that it cannot read, or for variables that do not go
+# together, and those of functions that the formula calls.
 read_formula <- function(value, name = "data") {
   tryCatch(value, error = \(e) {
     if (inherits(e, "kernmean_error")) stop(e)
@@ -250,10 +251,11 @@ read_formula <- function(value, name = "data") {
 
 # --- Sides -------------------------------------------------------------------
 
-# The calls of two sides, of which the one with groups may stand where the other
-# is documented: they are turned where only the other one is a grouping
-# variable, or where the left has several columns and the right has numbers. The
-# attribute "left" is the name of the side that stands left in the formula.
+# The calls of two sides, one of which is documented to hold groups. The user
+# may have written them the other way round. They change places if only the
+# other side is a grouping variable, or if groups belong on the left but the
+# left has several columns and the right has numbers. The attribute "left" is
+# the name of the side that stands on the left of the formula.
 turn_parts <- function(parts, kinds, data, home) {
   at <- match(TRUE, kinds %in% c("groups", "bags", "answers"))
   if (length(parts) < 2L) {
@@ -281,8 +283,8 @@ turn_parts <- function(parts, kinds, data, home) {
   parts
 }
 
-# A call as a variable of one column; NULL if it has several. A call that can
-# only be read as part of a formula gives an empty list.
+# The value of a call that is one column; NULL if it has several. A call that
+# can only be read as part of a formula gives an empty list.
 single_value <- function(part, data, home) {
   if (length(summands(part)) > 1L || length(bound_parts(part)) ||
         "." %in% all.vars(part)) {
@@ -302,8 +304,8 @@ refuse_same_sides <- function() {
   stop_input("'formula' must have different terms on its two sides")
 }
 
-# The sides that these calls describe, a dot in which does not mean the columns
-# that are `used` or stand in another side.
+# The sides that these calls describe. A dot in a call stands for the columns of
+# the data without those that are `used` or stand in another side.
 make_sides <- function(parts, kinds, data, used, home) {
   dotted <- vapply(parts, \(part) "." %in% all.vars(part), NA)
   sides <- lapply(seq_along(parts), \(i) {
@@ -329,8 +331,8 @@ make_sides <- function(parts, kinds, data, used, home) {
   stats::setNames(sides, names(parts))
 }
 
-# The sides of a formula of variables: the two that it has, or else one for each
-# term.
+# The sides of a formula of variables: its two sides, or, if it has one only, a
+# side for each term.
 open_sides <- function(sides, least) {
   if (length(sides) == 1L) {
     side <- sides[[1L]]
@@ -373,7 +375,7 @@ right_side <- function(part, kind, data, home) {
   )))
   factors <- attr(layout, "factors")
   sums <- all(attr(layout, "order") == 1L)
-  # Columns that a minus took away are not read.
+  # Columns that a minus sign took away are not read.
   used <- length(factors) & (!sums | rowSums(as.matrix(factors)) > 0)
   side <- new_side(kind, variables[used], names[used],
                    terms = if (!sums) layout)
@@ -404,13 +406,13 @@ formula_terms <- function(part, data, home) {
   terms
 }
 
-# The time and memory of terms() go with the square of their number. So many
-# columns of a dot are one variable, which is called so.
+# The time and memory of terms() grow with the square of the number of terms. If
+# a dot stands for more columns than this, they are one variable, called ".".
 most_terms <- 500L
 
 bind_call <- \(columns) as.call(lapply(c("cbind", columns), as.name))
 
-# a and b of cbind(a, b), by their names.
+# The arguments a and b of cbind(a, b), with their names.
 bound_parts <- function(part) {
   if (is.call(part) && identical(part[[1L]], quote(cbind))) {
     parts <- as.list(part)[-1L]
@@ -423,7 +425,7 @@ bound_parts <- function(part) {
 
 sum_of <- \(parts) Reduce(\(a, b) call("+", a, b), parts)
 
-# a, b and c of a + b + c.
+# The summands a, b and c of a + b + c, in a list.
 summands <- function(part) {
   word <- if (is.call(part)) as.character(part[[1L]])[1L] else ""
   if (word == "(" || word == "+") {
@@ -433,9 +435,10 @@ summands <- function(part) {
   }
 }
 
-# Groups that are numbers of which some come once, or more than those on the
-# other side, are refused: classes and samples take two points or more. Bags may
-# have one, unless the other side would make groups.
+# Stops if numeric groups look like points: if some of their values come only
+# once, or if there are more of them than on the other side. A class or a sample
+# has at least two points. A bag may have one, and is refused only if the other
+# side would make groups.
 check_group_sides <- function(values, parts, sides) {
   kinds <- lapply(sides, `[[`, "kind")
   at <- match(TRUE, kinds %in% c("groups", "bags"))
@@ -465,10 +468,10 @@ check_group_sides <- function(values, parts, sides) {
 
 # --- Values ------------------------------------------------------------------
 
-# The variables of sides in one data frame, each evaluated once, for they may
-# draw numbers; and the sides with what new data need, without units that are
-# NULL. Missing values stay in the frame unless an action drops them, to be
-# counted and refused later.
+# The variables of the sides in one data frame, and the sides with what new data
+# need, without units that are NULL. Each variable is evaluated once, since it
+# may draw random numbers. Missing values stay in the frame unless na.action
+# drops them; they are counted and refused later.
 evaluate_sides <- function(sides, data, rows, action, home) {
   if (identical(action, stats::na.fail)) action <- stats::na.pass
   calls <- do.call(c, unname(lapply(sides, `[[`, "calls")))
@@ -514,8 +517,8 @@ evaluate_sides <- function(sides, data, rows, action, home) {
   }))
 }
 
-# The place where terms are evaluated: a look-up among many columns of a list
-# takes long.
+# The environment in which terms are evaluated: to look up many columns in a
+# list takes long.
 term_home <- function(data, home) {
   if (is.list(data)) list2env(data[nzchar(names2(data))], parent = home) else
     data %||% home
@@ -553,10 +556,12 @@ term_value <- function(part, label, home, rows = NULL) {
   list(value = value, levels = if (any(lengths(levels))) levels)
 }
 
-# The name under which the value of a call is kept, as it is evaluated once.
+# The name under which the value of a call is kept, so that it is evaluated
+# once.
 kept_as <- \(call) paste(".value of", deparse1(call))
 
-# The factors that some of these numbers were.
+# The columns with factors in place of the numbers that term_value() made of
+# them.
 decode_levels <- function(x, levels) {
   if (is.null(levels)) {
     return(x)
@@ -569,8 +574,8 @@ decode_levels <- function(x, levels) {
   x
 }
 
-# The values of a side, by its kind, from a frame of its variables; source:
-# "formula", or what new data are called, in which characters are levels.
+# The values of a side, by its kind, from a frame of its variables. source:
+# "formula", or the name of new data, whose characters become factors.
 side_data <- function(side, frame, source = "formula") {
   names <- side$names
   if (side$kind %in% one_variable) {
@@ -587,8 +592,9 @@ side_data <- function(side, frame, source = "formula") {
   bind_terms(terms, names, given_rows(frame), side$kind == "named")
 }
 
-# A matrix of the columns of a side, without an intercept; a data frame where
-# some are factors, or of another class that its kind takes for one, in a sum.
+# A matrix of the columns of a side, without an intercept. If the side is a sum
+# and some of its columns are factors, or of a class that its kind takes for
+# factors, the result is a data frame.
 side_matrix <- function(side, frame, source) {
   names <- side$names
   if (!length(names)) {
@@ -627,8 +633,8 @@ side_matrix <- function(side, frame, source) {
   x
 }
 
-# One variable of some terms: a data frame of all columns, or the only term
-# itself, which becomes a matrix with its name where it is to be `named`.
+# Several terms as one variable, a data frame of all their columns. A single
+# term stays as it is, but becomes a matrix with its name if `named` is TRUE.
 bind_terms <- function(terms, names, rows, named = FALSE) {
   terms <- Map(\(term, name) as_factors(plain_term(term), name), terms, names)
   if (length(terms) == 1L) {
@@ -646,8 +652,8 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
   bind_columns(terms, names, rows)
 }
 
-# A data frame of all columns of terms; those of a matrix have its name before
-# theirs, but for what a dot bound.
+# A data frame of all columns of terms. The columns of a matrix have its name
+# before their own, unless a dot stands for them.
 bind_columns <- function(terms, names, rows = NULL, sep = ".") {
   columns <- Map(\(term, name) {
     if (is.data.frame(term) || name == "." && length(dim(term))) {
@@ -669,7 +675,7 @@ bind_columns <- function(terms, names, rows = NULL, sep = ".") {
   frame
 }
 
-# A variable made by I() is what it was made of.
+# The variable without the class that I() gave it.
 plain_term <- function(x) {
   if (inherits(x, "AsIs")) class(x) <- setdiff(class(x), "AsIs")
   x
@@ -677,9 +683,9 @@ plain_term <- function(x) {
 
 # --- The layout --------------------------------------------------------------
 
-# The sides and units for new data. Of the formula's environment only constants
-# are kept, such as the degree of poly(a, degree); all other variables of a side
-# are columns that new data must have.
+# The sides and units, as new data are read by them. From the environment of the
+# formula only constants are kept, such as the degree of poly(a, degree); all
+# other variables of a side are columns that new data must have.
 kept_layout <- function(layout, sides, data, formula) {
   home <- environment(formula)
   used <- lapply(layout, \(side) {

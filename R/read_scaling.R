@@ -100,9 +100,9 @@ is_constant <- function(x) {
 
 dependent_below <- 1e-10
 
-# The symmetric root of the inverse of the correlations of the standardized
-# columns z (w), and that of the correlations (back). Both are 0 in directions
-# in which nothing varies but by rounding; `rank` counts the others.
+# Two symmetric roots, `w` of the inverse of the correlation matrix of the
+# standardized columns z, and `back` of the correlation matrix. Both are 0 in
+# directions in which nothing varies but by rounding; `rank` counts the others.
 whitening <- function(z, name) {
   n <- nrow(z)
   check_result(z, "the standardized points", quoted(name))
@@ -121,9 +121,10 @@ whitening <- function(z, name) {
   list(w = v %*% (t(v) / spread), back = v %*% (t(v) * spread), rank = rank)
 }
 
-# That of kernel_gower(): each column by the mean of its distance over all pairs
-# of different points, one without any left out. Of a data frame with factors
-# also nominal: which columns are, and what frame_levels() says.
+# The scaling of kernel_gower(). It divides each column by its mean distance
+# over all pairs of different points, and leaves out a column whose distances
+# are all 0. For a data frame it also says which columns are `nominal`, and has
+# what frame_levels() returns.
 gower_scaling <- function(x) {
   found <- if (is.data.frame(x)) frame_levels(x)
   x <- place_levels(x, found$places)
@@ -140,14 +141,14 @@ gower_scaling <- function(x) {
   scaling
 }
 
-# The levels of the factors of a data frame, and of its ordered ones, whose
-# places count; by column.
+# The levels of the nominal factors of a data frame, and `places`, the levels of
+# its ordered factors; both by column.
 frame_levels <- function(x) {
   list(levels = lapply(Filter(is_nominal, x), \(z) levels(as_factor(z))),
        places = lapply(Filter(is.ordered, x), levels))
 }
 
-# Gini's mean difference, or how often levels differ.
+# Gini's mean difference of numbers, or the share of pairs whose levels differ.
 column_distance <- function(x) {
   n <- length(x)
   pairs <- max(1, n * (n - 1))
@@ -160,9 +161,10 @@ column_distance <- function(x) {
   unit * (2 * sum((2 * seq_len(n) - n - 1) * (z - z[1L])) / pairs)
 }
 
-# Numbers by their mean distance and, after them, indicators of levels: half of
-# each, so that absolute differences add up to that of the levels. A level that
-# was not seen is as far from all others.
+# The points as kernel_gower() takes them: numbers, divided by their mean
+# distance, and then indicators of levels, halved so that the absolute
+# differences of two points add up to the distance of their levels. A level that
+# was not seen before is as far from all others.
 mixed_points <- function(scaling, x) {
   nominal <- scaling$nominal
   numbers <- as.matrix(place_levels(x, scaling$places)[!nominal])
@@ -181,7 +183,7 @@ mixed_points <- function(scaling, x) {
   z
 }
 
-# Points of the user's in the units of the kernel, and back.
+# Points in the units of the user are taken to those of the kernel, and back.
 scale_points <- function(kernel, x) {
   scaling <- kernel$scaling
   if (is.null(scaling)) {
@@ -206,15 +208,16 @@ unscale_points <- function(kernel, z) {
   z + rep(scaling$center, each = nrow(z))
 }
 
-# A column of the user, the first, in the units of the kernel.
+# A step of 1 along a column of the user (the first one), in the units of the
+# kernel.
 first_direction <- function(kernel, d, column = 1L) {
   factor <- kernel$scaling$factor
   if (is.matrix(factor)) factor[column, ] else
     replace(numeric(d), column, if (is.null(factor)) 1 else 1 / factor[column])
 }
 
-# A mixture of the user in the units of the kernel, in which variances (not
-# covariances) are given already.
+# The mixture of the user in the units of the kernel. Its covariances are
+# converted; variances, if it has these instead, are in these units already.
 scale_mixture <- function(kernel, mixture) {
   if (is.null(kernel$scaling)) {
     return(mixture)
@@ -239,7 +242,8 @@ map_covariances <- function(covariances, map) {
 
 most_units_apart <- 10
 
-# One bandwidth, or none, sees little but the columns that vary most.
+# Warns if the columns differ much in their spread: a kernel with one bandwidth,
+# or none, sees little but the columns that vary most.
 warn_units <- function(x, name) {
   spreads <- if (nrow(x) > 1L) .Call(C_r_column_spreads, x)
   varying <- spreads[is.finite(spreads)]

@@ -63,7 +63,8 @@ read_variables <- function(data, named, kernel = NULL, defaults = NULL,
                   labels)
 }
 
-# Where every variable has a kernel of its own.
+# Stops if one kernel or a scale was asked for, though every variable has a
+# kernel of its own.
 refuse_beside_own <- function(one_kernel, scale) {
   asked <- c("kernel"[one_kernel], "scale"[asks_scale(scale)])
   if (length(asked)) {
@@ -78,7 +79,7 @@ has_own_kernel <- function(x) {
 }
 
 # A factor becomes the indicators of its levels, whose inner products are its
-# kernel. The kernel NULL is that of the kind of variable.
+# kernel. If the kernel is NULL the variable gets the default of its kind.
 read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   if (inherits(x, "kme_sketch")) {
     stop_input("'", name, "' must hold rows or be a gram, not a sketch; one ",
@@ -105,7 +106,8 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   }
   if (!is.null(kernel)) {
     take(kernel, a_kernel, kernel_name)
-    # `scale` is for the others.
+    # A kernel with a scaling keeps it; `scale` is for variables with other
+    # kernels.
     if (kernel_has(kernel, "scaling")) scale <- NULL
   }
   fit_variable(check_data(x, name), kernel %||% kernel_rbf(), name, scale)
@@ -138,13 +140,14 @@ read_factor <- function(x, name) {
 
 is_factor_variable <- function(variable) !is.null(variable$levels)
 
-# The levels of the factors among its columns, by name; NULL for none.
+# The levels of the factors among the columns of a variable, by name; NULL for
+# none.
 mixed_levels <- function(variable) variable$sample$kernel$scaling$levels
 
 is_mixed_variable <- function(variable) !is.null(mixed_levels(variable))
 
-# The data that a variable was made from; its points where another kernel is to
-# come.
+# The data that a variable was made from; its points, if another kernel is to be
+# fitted to them.
 variable_input <- function(variable, rekernel = FALSE) {
   if (is_factor_variable(variable)) {
     levels <- variable$levels
@@ -159,14 +162,14 @@ variable_kernel <- function(variable) {
   if (!is_factor_variable(variable)) sample_kernel(variable$sample)
 }
 
-# Is it a variable to which a kernel may be given?
+# May the variable be given a kernel?
 takes_kernel <- function(variable) {
   !is_factor_variable(variable) && !is_mixed_variable(variable)
 }
 
-# The changes of update(), with `kernel` given to each of the variables that
-# `takes` it, under the name that the door has for that. New kernels keep the
-# units of grams, unless others are asked for.
+# The changes of update(), in which each variable that `takes` a kernel gets the
+# new `kernel`, as `kernel_x` or `kernel_y`. A new kernel for a gram keeps the
+# units of its points, unless `scale` is changed as well.
 change_kernels <- function(changes, variables, several,
                            takes = vapply(variables, takes_kernel, NA)) {
   names <- c("kernel_x", if (!several && length(variables) > 1L) "kernel_y")
@@ -204,9 +207,11 @@ indicators_of <- function(z, levels) {
   outer(as.character(z), levels, `==`) + 0
 }
 
-# Covariates as numbers, ordered factors as the places of their levels, others
-# as 0 and 1: one column of two levels, one for each level of more. Without the
-# `first` level all factors are such. like: what new rows are compared with.
+# Covariates as numbers. An ordered factor becomes the numbers of its levels;
+# other factors become indicators, one column for two levels, a column for each
+# level of more. With first = FALSE all factors, ordered ones too, become
+# indicators of all levels but the first. like: the data frame whose columns new
+# rows must have.
 covariate_columns <- function(x, like = x, name = "x", first = TRUE) {
   if (!identical(x, like)) {
     x <- check_newdata(x, like, name, "the rows that are weighted")
@@ -241,7 +246,7 @@ describe_variable <- function(variable) {
   }
 }
 
-# Its kernel for print(); factors have none to speak of.
+# The lines of print() on the kernel of a variable, none for a factor.
 variable_lines <- function(variable, label) {
   if (!is_factor_variable(variable)) {
     kernel_lines(variable$sample$kernel, label)

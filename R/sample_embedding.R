@@ -80,8 +80,8 @@ kme_distance <- function(a, b, ...) {
   distances_of(list(a, b), norm2_parts(parts, a$kernel))
 }
 
-# Distances from squared distances. Only a kernel that is an R function may turn
-# out to be no kernel.
+# Distances from squared distances. Only a kernel that is an R function may
+# prove not to be positive definite, which is an error.
 distances_of <- function(fits, distance2) {
   sqrt(squares(distance2, if (kernel_has(fits[[1L]]$kernel, "function")) {
     max(vapply(fits, \(fit) fit$varrho * fit$n * sum(fit$weights^2), 1))
@@ -121,8 +121,8 @@ check_pair <- function(a, b) {
   check_same_space(a$sample, b$sample, "'a'", "'b'")
 }
 
-# The matrix pairs() of the embeddings of fits, which must be in the space of
-# one kernel; errors call them by their place in the list.
+# The matrix that pairs() makes of the embeddings of fits, which must be in the
+# space of one kernel; errors name a fit by its place in the list.
 fit_pairs <- function(fits, pairs) {
   if (!length(fits)) {
     stop_input("'a' must be a fit of kme(), or a list of such fits, not ",
@@ -131,8 +131,8 @@ fit_pairs <- function(fits, pairs) {
   labels <- vapply(seq_along(fits), element_label, "", names = names(fits),
                    name = "a")
   for (i in seq_along(fits)) take(fits[[i]], a_fit, labels[i])
-  # Columns without names go with any: all are compared with the first that has
-  # some, if one has.
+  # Columns without names go with any others, so that all fits are compared with
+  # the first one whose columns have names.
   named <- vapply(fits, \(fit) !is.null(colnames(fit$sample$x)), NA)
   first <- c(which(named), 1L)[1L]
   for (i in seq_along(fits)[-first]) {
@@ -192,7 +192,7 @@ same_part <- function(a, b) {
   }
 }
 
-# The places of parts that are the same, in one vector each.
+# The parts in groups of equal ones, each a vector of their places in the list.
 equal_parts <- function(parts) {
   first <- integer()
   group <- integer(length(parts))
@@ -254,9 +254,9 @@ inner_part <- function(a, b, kernel) {
   sum(a$weights * drop(value_on(a, b, kernel)))
 }
 
-# The matrix of inner products of many embeddings whose parts are points, with
-# the embeddings `rows` in its rows (NULL for the same). An RBF kernel takes one
-# walk over all points.
+# The matrix of inner products of many embeddings whose parts are points; its
+# rows are for the embeddings `rows` (NULL for the same ones), its columns for
+# all. For an RBF kernel one walk over the points gives all entries.
 inner_matrix <- function(embeddings, kernel, rows = NULL) {
   symmetric <- is.null(rows)
   if (symmetric) rows <- embeddings
@@ -302,8 +302,9 @@ flatten_parts <- function(embeddings, kernel, origin = NULL) {
 
 # --- All pairs of several embeddings ----------------------------------------
 
-# The parts of all embeddings, each that they share once: with a column of
-# weights for each embedding that has it, whose numbers are in `used`.
+# The parts of all embeddings, where a part that several embeddings share comes
+# once: its weights have a column for each of these, whose numbers are in
+# `used`.
 shared_parts <- function(embeddings) {
   merged <- lapply(unname(embeddings), merge_parts)
   parts <- unlist(merged, recursive = FALSE)
@@ -316,10 +317,11 @@ shared_parts <- function(embeddings) {
   })
 }
 
-# The values of the functions of a part, one for each column of its weights, at
-# the points of each of the parts `ats`, as a list: means under the noise of
-# these points, in a row for each; for a mixture one row, the inner products
-# with it. Many small samples take one fold.
+# The values of the functions of a part, one function for each column of its
+# weights, on each of the parts `ats`, as a list. On points they are a matrix
+# with a row for each point, means if the points have noise; on a mixture they
+# are one row, the inner products with it. If all parts are plain points, one
+# fold over their joined points gives the values.
 values_on <- function(ats, part, kernel) {
   plain <- \(part) is.null(part$mixture) && is.null(part$noise) &&
     knows_points(part$sample)
@@ -345,13 +347,13 @@ value_on <- function(at, part, kernel) {
   crossprod(value_on(part, one, kernel), part$weights)
 }
 
-# The matrix of inner products of embeddings. With W their weights on one part
-# and F the values of another part there, the two parts add W'F.
+# The matrix of inner products of embeddings. If W holds their weights on one
+# part, and F the values of another part there, the two parts add W'F.
 inner_pairs <- function(embeddings, kernel) {
   parts <- shared_parts(embeddings)
   m <- length(embeddings)
   names <- names(embeddings)
-  # Half of the matrix; the transpose is the other half.
+  # `inner` gets one half of the sum; its transpose is the other half.
   inner <- matrix(0, m, m, dimnames = if (!is.null(names)) list(names, names))
   for (q in seq_along(parts)) {
     part <- parts[[q]]
@@ -441,9 +443,9 @@ add_noise <- function(a, b) {
 }
 
 # An RBF kernel with noise (of one point, or the sum for both) is `height` times
-# a wider `kernel` of the points turn(z). Noise with variances leaves the points
-# as they are; for others they are whitened by Theta + noise, relative to
-# `origin`, which is near the points.
+# a wider `kernel` of the points turn(z). If the noise is variances, turn()
+# leaves the points as they are; if it is a covariance, turn() whitens them by
+# Theta + noise, relative to `origin`, which is near the points.
 noisy_kernel <- function(kernel, noise, origin) {
   theta <- rep_len(kernel$bandwidth, length(origin))
   kernel$rule <- NULL
@@ -470,10 +472,11 @@ noisy_sample <- function(sample, noise) {
   list(sample = points_sample(wide$turn(x), wide$kernel), height = wide$height)
 }
 
-# sum_j weights_j E k(z~_i, x~_j) for independent z~_i from N(z_i, at_z) and
-# x~_j from N(x_j, at_x); NULL is no noise. The weights for an RBF kernel may be
-# a matrix with a column for each sum. Covariances of single points cost a
-# factor of size d for each value; about a million values are taken at a time.
+# The sums sum_j weights_j E k(z~_i, x~_j) for independent z~_i from N(z_i,
+# at_z) and x~_j from N(x_j, at_x); NULL is no noise. The weights for an RBF
+# kernel may be a matrix with a column for each sum. If points have covariances
+# of their own, each value takes a Cholesky factor, d x d; about a million
+# values are computed at a time.
 noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
   other <- if (identical(z, x)) NULL else x
   if (is.null(at_z) && is.null(at_x)) {

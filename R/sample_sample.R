@@ -22,8 +22,8 @@
 # Offers from sample_target.R: check_target, check_target_kind, is_mixture.
 #
 # A new kind of sample is a constructor on new_sample(), and methods for the
-# verbs below. Its own room alone knows of what kind a sample is. One kind is a
-# sketch (sketch_sample.R), of which only sums over points are known.
+# verbs below. Only the files of a kind know what kind it is. One kind is a
+# sketch (sketch_sample.R), which knows only sums over points.
 #
 
 # A sample: points, or other data, from which kernel means are estimated. All
@@ -54,8 +54,9 @@ gram_sample <- function(g, weights = NULL) {
   new_sample("gram", nrow(g$K), g$kernel, g$x, g, weights, g$raw)
 }
 
-# The sample with features less the means of their blocks. Its Gram matrix is
-# HKH, where H subtracts the means. Features of new points stay as they are.
+# The sample with the mean of each block subtracted from the features of its
+# points. The Gram matrix becomes HKH, where H subtracts the means. Features of
+# new points stay as they are.
 given_blocks <- function(sample, blocks) {
   if (is.null(blocks)) {
     return(sample)
@@ -71,14 +72,15 @@ given_blocks <- function(sample, blocks) {
   sample
 }
 
-# The sample with its features as they were, which a stored gram cannot tell.
+# The sample with its features as they were before given_blocks(). A stored gram
+# stays as it is, since the matrix before that is not known.
 without_blocks <- function(sample) {
   if (!stores_gram(sample)) sample["blocks"] <- list(NULL)
   sample
 }
 
-# The sample with its gram formed if it has blocks: only the stored matrix is
-# centered.
+# The sample, with its gram formed if it has blocks, since only a stored matrix
+# can be centered in them.
 form_given <- function(sample) {
   if (is.null(sample$blocks)) sample else form_sample(sample)
 }
@@ -134,7 +136,7 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
 # Does the data that a door was given have a kernel of its own?
 brings_kernel <- function(x) inherits(x, c("gram", "kme_sketch"))
 
-# The word of messages for such data.
+# The word by which messages call data with a kernel of their own.
 input_word <- function(x) if (inherits(x, "gram")) "gram" else "sketch"
 
 as_sample <- function(x) UseMethod("as_sample")
@@ -145,7 +147,7 @@ as_sample.gram <- function(x) {
   gram_sample(x)
 }
 
-# An error unless the points are known one by one.
+# Stops unless the points are known one by one.
 check_rows <- function(sample) UseMethod("check_rows")
 check_rows.kernmean_sample <- \(sample) NULL
 
@@ -287,8 +289,9 @@ tried_kernels <- function(kernel, bandwidth, word, factors) {
   })
 }
 
-# The argument `x` with which a door reads the same sample again. `rekernel`:
-# points if they are known, since another kernel is to come.
+# The argument `x` with which a door reads the same sample again. rekernel:
+# should it be the points, if they are known, since another kernel is to be
+# fitted?
 sample_input <- function(sample, rekernel = FALSE) {
   if (!is.null(sample$sketch)) {
     sample$sketch
@@ -302,21 +305,23 @@ sample_input <- function(sample, rekernel = FALSE) {
 # The points in the units of the user.
 sample_raw <- function(sample) sample$raw %||% sample$x
 
-# The points that may be drawn, in the units of the user: without rows if these
-# are landmarks or have factors.
+# The points in the units of the user, without rows if the sample is a sketch
+# (its points are landmarks) or has factors.
 known_rows <- function(sample) {
   x <- sample_raw(sample)
   if (is.null(sample$sketch) && !is.data.frame(x)) x else take_rows(x, 0L)
 }
 
-# The number of columns, NULL where they are no axes of numbers.
+# The number of columns of the points; NULL if these are not known or have
+# factors.
 axes_of <- function(sample) {
   if (knows_points(sample) && !is.data.frame(sample$raw)) ncol(sample$x)
 }
 
 # --- Verbs: the sample itself ------------------------------------------------
 
-# A fold of kernel_tile.R over its points or its stored values.
+# Applies a fold of kernel_tile.R to the points of a sample or its stored
+# values.
 fold_sample <- function(sample, fold, ...) {
   check_rows(sample)
   sample <- form_given(sample)
@@ -339,7 +344,7 @@ sample_diagonal <- function(sample) {
   fold_sample(sample, fold_diagonal, sample$origin)
 }
 
-# K v; a vector for one column.
+# K v, as a vector if v has one column.
 sample_apply <- function(sample, v) {
   fold_sample(sample, fold_apply, NULL, v, sample$origin)
 }
@@ -375,8 +380,8 @@ form_sample <- function(sample) {
     gram_sample(sample_gram(sample), sample$weights)
 }
 
-# The sample as the core can walk over it: a kernel that is an R function has
-# its values stored, so that it is called once for each.
+# The sample as the core can walk over it. If its kernel is an R function the
+# values are stored, so that the function is called once for each.
 walkable_sample <- function(sample) {
   if (kernel_has(sample$kernel, "function")) form_sample(sample) else sample
 }
@@ -409,7 +414,7 @@ own_order <- function(sample) {
   })
 }
 
-# The sample of points, its values not stored.
+# The sample of the points alone, without its stored Gram matrix.
 without_gram <- function(sample) {
   given_blocks(points_sample(sample$x, sample$kernel, sample$weights,
                              sample$raw), sample$blocks)
@@ -442,7 +447,7 @@ plain_weights.kernmean_sample <- \(sample) rep(1 / sample$n, sample$n)
 
 sample_moments.kernmean_sample <- function(sample) {
   if (kernel_has(sample$kernel, "function") && !stores_gram(sample)) {
-    # Is it a kernel on some of the points?
+    # This stops if the values at some of the points are not those of a kernel.
     sample_gram(sample_take(sample, evenly(sample$n, 30L)))
   }
   rows <- sample_rows(sample) / sample$n
@@ -522,7 +527,8 @@ sample_names <- function(sample) {
   rownames(if (knows_points(sample)) sample$x else sample$gram$K)
 }
 
-# The new points of which kernel values with those of a gram are given.
+# The new points that are given by their kernel values with the points of a
+# gram.
 read_kernel_values <- function(g, newdata) UseMethod("read_kernel_values")
 read_kernel_values.gram <- function(g, newdata) {
   new_points(NULL, values = check_kernel_values(newdata, g))
@@ -543,8 +549,8 @@ sample_newdata.kernmean_sample <- function(sample, newdata, layout = NULL) {
   new_points(scale_points(sample$kernel, z))
 }
 
-# The value of predict() for new rows of which some have missing values, with NA
-# for these; NULL where no value is missing.
+# The value of predict() for new rows, some of which have missing values, with
+# NA for these rows; NULL if no value is missing.
 predict_gaps <- function(object, newdata, ...) {
   if (!knows_points(object$sample) ||
         !(is.data.frame(newdata) || is.numeric(newdata)) ||
@@ -561,8 +567,8 @@ predict_gaps <- function(object, newdata, ...) {
   }
   omit <- structure(gaps, names = rownames(newdata)[gaps], class = "exclude")
   every <- length(gaps) == NROW(newdata)
-  # If every row has gaps, the prediction of a point of the sample has the
-  # shape.
+  # If every row has gaps, the prediction at a point of the sample shows which
+  # shape the result has.
   known <- if (every) take_rows(sample_raw(object$sample), 1L) else
     take_frame(newdata, -gaps)
   rapply(list(predict(object, known, ...)), \(x) {
@@ -597,7 +603,7 @@ sample_at <- function(sample, new, v) {
          ncol = ncol(v))
 }
 
-# Rows of L, the kernel values of new points and the sample.
+# Some rows of L, the matrix of kernel values of new points and the sample.
 sample_cross <- function(sample, new, rows = seq_len(new$m)) {
   if (!is.null(new$values)) {
     return(take_rows(new$values, rows))
@@ -686,8 +692,8 @@ fit_frame.default <- function(x) {
 
 # The request of update() for a fit on one sample: the same points with the
 # kernel as it was fitted, or other points with the kernel that was asked for.
-# Its attribute "kept" has the names of the arguments whose stored form is that
-# of the fit, NULL for other points; "fields" names fields that the new fit
+# Its attribute "kept" has the names of the arguments that the new fit stores as
+# the old one did, NULL for other points; "fields" names fields that the new fit
 # takes over.
 fit_request.default <- function(x, changes) {
   sample <- x$sample
@@ -707,7 +713,7 @@ fit_request.default <- function(x, changes) {
     )
   } else {
     arguments$x <- sample_input(sample, length(units) > 0L)
-    # In other units the bandwidth is another.
+    # In other units the points need another bandwidth.
     if (!"scale" %in% units) {
       arguments["kernel"] <- list(sample_kernel(sample))
     } else if (stores_gram(sample)) {
@@ -743,7 +749,7 @@ value_names <- function(newdata, added) {
   }
 }
 
-# Are two grams one object, or one of them saved and read?
+# Are two grams one object, or is one of them a saved copy of the other?
 same_gram <- function(a, b) {
   !is.null(a) && (identical(a, b) ||
     !is.null(a$id) && identical(a$id, b$id))

@@ -92,11 +92,13 @@ function_weights <- function(fit) {
   if (length(weights) == 1L) weights$g else weights
 }
 
-# The weights by the second-order expansion of the kernel in the noise.
+# The weights that follow from the second-order expansion of the kernel in the
+# noise.
 taylor_weights <- function(g, noise) {
   n <- nrow(g$x)
   theta2 <- rep_len(g$kernel$bandwidth, ncol(g$x))^2
-  # G 1_n from products with K: (a - b)^2 = a^2 - 2ab + b^2.
+  # Products with K give the sums over the points, as (a - b)^2 = a^2 - 2ab +
+  # b^2.
   noise <- noise_matrix(noise)
   axes <- eigen(noise / outer(theta2, theta2) / 2, symmetric = TRUE)
   u <- sweep(g$x, 2, colMeans(g$x)) %*%
