@@ -156,8 +156,8 @@ bag_arguments <- door_table(
   hints = c(kernel2 = "is called 'level2' here")
 )
 
-# The plan of bags for smm(), which takes the same arguments and makes the
-# matrices one by one.
+# The plan of bags for smm(). It takes the arguments of bag_gram(), but smm()
+# makes the Gram matrices later, one for each kernel.
 plan_bags <- bag_gram.default
 body(plan_bags) <- quote(new_bag_plan(request(bag_arguments, dots = TRUE), ...))
 
@@ -196,7 +196,8 @@ new_bag_plan <- function(asked, ...) {
   ))
 }
 
-# Does a target go with an estimator: a share of shrinkage, or an average?
+# Can a target be used with an estimator? The target "pooled" needs one that
+# shrinks the average by a share, other targets need the average itself.
 fits_target <- function(target, estimator) {
   is.null(target) || if (target == "pooled") {
     !is.null(est_share(estimator)) && !is_unshrunk(estimator)
@@ -227,9 +228,8 @@ bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 # --- Reading bags ------------------------------------------------------------
 
-# How the data were read, and new data are: by the `layout` of a formula, beside
-# its na.action, or by the `column` that told bags apart. An `id` brings this
-# along.
+# How the data were read, so that new data are read alike: the `layout` of a
+# formula with its `na.action`, or the `column` that names the bags.
 layout_of <- function(g) {
   Filter(length, mget(c("layout", "na.action", "column"),
                       g, ifnotfound = list(NULL)))
@@ -267,9 +267,11 @@ read_bags <- function(bags, id, kernel, scale) {
   c(list(sample = sample, layout = layout), rows[c("sizes", "ordered")])
 }
 
-# The points x of bags in a list, or in rows with the bag of each, bag after
-# bag; their sizes; `ordered` as in a bag plan; the `column` with their names.
-# New bags have the columns of `like`, data frames those of the layout.
+# A list of x, the points bag after bag; sizes, the numbers of points; ordered,
+# as in a bag plan; and column, the name of the column that names the bags.
+# `bags` is a list of bags, or has the rows of all, and `id` the bag of each
+# row. New bags must have the columns of `like`; data frames are read by the
+# layout.
 gather_bags <- function(bags, id, name = "bags", like = NULL, layout = NULL) {
   several <- is_plain_list(bags)
   if (several && !is.null(id)) {
@@ -351,8 +353,9 @@ bag_names <- function(bags) {
   names
 }
 
-# The bag of each row, a factor with levels in their order, or in that in which
-# other values come first. New bags need not have all levels.
+# The bag of each row as a factor. The levels of a factor keep their order;
+# other values become levels in the order in which they first appear. New bags
+# need not have all levels.
 check_id <- function(id, n, new = FALSE) {
   check_labels(id, n, "id", "rows")
   if (is.double(id) && anyDuplicated(id) == 0L && n > 1L &&
@@ -366,9 +369,10 @@ check_id <- function(id, n, new = FALSE) {
   if (new) droplevels(id) else drop_empty(id, "id", "points")
 }
 
-# The order of rows, bag after bag; the sizes of bags; and `ordered`: do bags
-# first appear in the order of the levels, and is that the order of their names?
-# Otherwise values without names are not known to go with the bags.
+# A list of order, the row numbers bag after bag; sizes, the numbers of points;
+# and ordered: do the bags first appear in the order of the levels, and are
+# these the levels of a factor or sorted? If not, values without names cannot
+# safely be matched to the bags by position.
 sort_rows <- function(id, n, new = FALSE) {
   bag <- check_id(id, n, new)
   number <- as.integer(bag)
@@ -399,8 +403,8 @@ new_bag_gram <- function(embedding, level, arguments, layout) {
   seal_gram(g)
 }
 
-# The kernel of embeddings with its bandwidth as a number, from the median
-# distance of the bags, and the rule behind that number.
+# The kernel of embeddings, whose bandwidth is now a number, computed from
+# distances of the bags, and the rule that gave this number.
 fit_level <- function(level, inner) {
   if (!is.character(level$bandwidth)) {
     return(level)
@@ -432,7 +436,7 @@ nearest_distances <- function(apart) {
 level_distances <- function(inner, left = diag(inner), right = left) {
   sums <- outer(left, right, `+`)
   apart <- check_result(sums - 2 * inner, "a distance of two bags", "the bags")
-  # Smaller squared distances are rounding.
+  # Smaller squared distances are rounding errors.
   apart[apart < 1e-14 * sums] <- 0
   apart
 }
@@ -539,13 +543,14 @@ group_sizes <- function(sketch) {
   stats::setNames(group_numbers(sketch, "n"), sketch$groups)
 }
 
-# Fits on a Gram matrix of bags take new bags in place of kernel values.
+# Fits on a Gram matrix of bags take new bags where other fits on a matrix take
+# kernel values.
 read_kernel_values.bag_gram <- function(g, newdata) {
   # A data frame or matrix with the column that tells bags apart holds points.
   named <- is.data.frame(newdata) && !is.null(g$layout) ||
     !is.null(g$column) &&
       (is.data.frame(newdata) || g$column %in% colnames(newdata))
-  # So do rows with as many columns as the points have.
+  # Rows with as many columns as the points hold points, too.
   points <- identical(NCOL(newdata), ncol(g$embedding$sample$x)) &&
     !identical(colnames(newdata), names(g$sizes))
   if (!is_plain_list(newdata) && !named && !points &&
@@ -629,7 +634,7 @@ fit_facts.bag_gram <- function(x) {
   ), kernel_columns(x$embedding$sample$kernel))
 }
 
-# If only the kernel of embeddings changes, the embeddings stay.
+# If only the kernel of embeddings changes, the embeddings are reused.
 fit_request.bag_gram <- function(x, changes) {
   asked <- request_bags(x, changes)
   if (all(names(changes) %in% level_arguments)) {
@@ -643,7 +648,7 @@ level_arguments <- c("level2", "bandwidth2", "degree", "offset")
 # The request of bag_gram() with changes; the bags stay in their order.
 request_bags <- function(g, changes) {
   arguments <- g$arguments
-  # Parameters of one kernel of embeddings are not those of another.
+  # A new kernel of embeddings does not take over the parameters of the old one.
   if ("level2" %in% names(changes)) {
     arguments[setdiff(level_arguments, "level2")] <- NULL
   }
@@ -669,7 +674,7 @@ request_bags <- function(g, changes) {
 }
 
 # A line such as "mean shares: KME 0.2, smoothing 0.4 0.7" from a table of bags;
-# NULL for an estimator that is no stack.
+# NULL if the estimator is not a stack.
 stack_line <- function(estimator, table) {
   columns <- setdiff(names(table), c("n", "norm2", "border"))
   if (!inherits(estimator, "est_stack") || !length(columns)) {

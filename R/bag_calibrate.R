@@ -1,16 +1,16 @@
-# Class probabilities from decision values, and how far they may be believed.
+# Class probabilities from decision values.
 
 # A and B of Platt: 1/(1 + exp(A f + B)) is the probability that `second` is
-# TRUE where the decision value is f. The targets are not 0 and 1, so that A and
-# B are finite whatever f is; A is at most 0. Newton's method has f in units of
-# its spread.
+# TRUE where the decision value is f. The targets lie between 0 and 1, so that A
+# and B are finite for every f; A is at most 0. For the optimization f is
+# centered and divided by its spread.
 fit_sigmoid <- function(f, second) {
   counts <- c(sum(!second), sum(second))
   target <- ifelse(second, (counts[2L] + 1) / (counts[2L] + 2),
                    1 / (counts[1L] + 2))
   center <- mean(f)
   unit <- mean(abs(f - center))
-  # An f that varies by rounding only says nothing.
+  # If f varies only by rounding, it is no evidence, and A becomes 0.
   if (!(unit > length(f) * .Machine$double.eps * max(abs(f)))) unit <- Inf
   z <- cbind((f - center) / unit, 1)
   odds <- \(at) drop(z %*% at)
@@ -63,7 +63,7 @@ couple_pairs <- function(odds, count) {
     solve(rbind(cbind(q, 1), rep(1:0, c(count, 1L))),
           rep(0:1, c(count, 1L)))[seq_len(count)]
   }, numeric(count))
-  # Only rounding makes one negative.
+  # A probability can be negative only by rounding.
   p <- pmax(t(p), 0)
   p / rowSums(p)
 }

@@ -34,8 +34,8 @@ bag_means <- function(values, sizes) {
   drop(rowsum(values, bag_codes(sizes), reorder = FALSE)) / unname(sizes)
 }
 
-# The alpha of each bag towards 0, from the squared norms of the averages and
-# mean k(x, x).
+# For each bag the share alpha by which it is shrunk towards 0, from the squared
+# norm of its average, `rho`, and its mean of k(x, x), `varrho`.
 bag_shares <- function(estimator, rho, varrho, sizes) {
   ifelse(sizes == 1L, 0, est_share(estimator)(rho, varrho, unname(sizes)))
 }
@@ -60,8 +60,8 @@ new_pool <- function(g, varrho, sizes, target) {
        slack = max(diag(g)), target = target)
 }
 
-# The coefficients of bag j on the KMEs of all bags. A bag of one point, or that
-# is alone, keeps its own.
+# The coefficients of bag j on the KMEs of all bags. A bag of one point, and a
+# bag without others, keeps its own KME.
 borrow <- function(estimator, pool, j) {
   m <- length(pool$n)
   g <- pool$g
@@ -80,7 +80,8 @@ borrow <- function(estimator, pool, j) {
   }
   u <- pool$u
   if (pool$target == "neighbours") {
-    # The mean of the bags that are not farther apart than their noise explains.
+    # The result is the mean of the bags whose distance from bag j is no larger
+    # than noise explains.
     noise <- (pool$varrho - u) / pool$n
     apart <- u + u[j] - 2 * g[, j]
     near <- alone == 1 | apart <= noise + noise[j] + 1e-12 * pool$slack
@@ -91,14 +92,14 @@ borrow <- function(estimator, pool, j) {
     return(alone)
   }
   program <- pool$program %||% simplex_program(g)
-  # The weights minimize w'Gw - 2 w'g over the simplex, where g is G_j but for
-  # its own entry u_j.
+  # The weights minimize w'Gw - 2 w'g over the simplex, where g is column j of G
+  # with u_j in place of its entry j.
   right <- replace(g[, j], j, u[j])
   w <- quadprog::solve.QP.compact(
     program$root, right / pool$slack, program$values, program$rows,
     c(1, numeric(m)), meq = 1, factorized = TRUE
   )$solution
-  # Smaller weights are rounding of 0.
+  # Smaller weights are rounding errors of 0.
   w[w < 1e-10] <- 0
   w / sum(w)
 }
@@ -172,7 +173,7 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   fit
 }
 
-# A matrix that is exactly symmetric, from one that is so but for rounding.
+# Makes a matrix exactly symmetric that is symmetric up to rounding.
 symmetric <- \(k) (k + t(k)) / 2
 
 # The embeddings of the groups of a sketch, which are weights on its landmarks.
@@ -200,8 +201,8 @@ sketch_weights <- function(sketch, estimator) {
        })
 }
 
-# The inner products of embeddings before shares and mixtures, with new bags in
-# the rows if there are any.
+# The inner products of embeddings before shrinkage and mixing. If new bags are
+# given, they are in the rows.
 inner_bags <- function(fit, new = NULL) {
   sizes <- fit$sizes
   if (!is.null(fit$noise)) {
@@ -217,7 +218,8 @@ inner_bags <- function(fit, new = NULL) {
   block_means(sums, if (is.null(new)) sizes else new$sizes, sizes)
 }
 
-# The parts of each bag of an embedding that has parts, or weights.
+# The parts of each bag's embedding. If the embedding has weights, each bag has
+# one part, its weighted points.
 parts_of_weights <- function(fit) {
   if (!is.null(fit$parts)) {
     return(fit$parts)
@@ -246,8 +248,8 @@ bag_table <- function(fit) {
 
 # --- New bags ----------------------------------------------------------------
 
-# The inner products of new bags with those of an embedding, `inner`, and their
-# squared norms, `norm2`.
+# A list of `inner`, the inner products of new bags with the bags of a fit, and
+# `norm2`, the squared norms of the new bags.
 embed_new <- function(fit, new) {
   sample <- fit$sample
   if (!is.null(new$sketch)) {
@@ -258,7 +260,8 @@ embed_new <- function(fit, new) {
   }
   points <- points_sample(new$z, sample$kernel)
   new <- c(new, est_bags(fit$estimator, points, new$sizes))
-  # New bags may all be plain where those of the fit are not.
+  # If only one of the two has parts, the other one's weights are turned into
+  # parts.
   if (is.null(new$parts) != is.null(fit$parts)) {
     fit$parts <- parts_of_weights(fit)
     new$parts <- parts_of_weights(c(new, list(sample = points)))
@@ -284,8 +287,9 @@ embed_new <- function(fit, new) {
   }
 }
 
-# The same for averages, after shrinkage or mixing, from mean k(x, x) of each
-# bag and the sizes of bags.
+# The same list if the estimator is an average with shrinkage or mixing. `inner`
+# and `norm2` are those of the averages, `varrho` is the mean of k(x, x) of each
+# new bag.
 shrink_new <- function(fit, inner, norm2, varrho, sizes) {
   if (is.null(fit$target)) {
     keep <- 1 - bag_shares(fit$estimator, norm2, varrho, sizes)
@@ -300,9 +304,10 @@ shrink_new <- function(fit, inner, norm2, varrho, sizes) {
        norm2 = vapply(each, `[[`, numeric(1), "norm2"))
 }
 
-# The inner products and the squared norm of a new bag that borrows from those
-# of the fit, from its inner products with their KMEs. A bag of the same size,
-# mean and mean k(x, x) as one of the fit is taken for it.
+# The inner products and the squared norm of a new bag that borrows from the
+# bags of the fit. `inner` holds the inner products of its KME with theirs. If
+# its size, KME and mean k(x, x) equal those of a bag of the fit, it is treated
+# as that bag.
 mix_new <- function(fit, inner, norm2, varrho, n) {
   old <- fit$pool
   rounding <- 1e-10 * old$slack

@@ -241,8 +241,8 @@ warn_borrowed <- function(target) {
   }
 }
 
-# The plan of the bags with the kernels to be tried, and the median bandwidth. A
-# Gram matrix that was given has nothing to be chosen.
+# The plan of the bags with the kernels to be tried, and the median bandwidth.
+# If the bags were given as a Gram matrix, no kernel is chosen.
 plan_machine <- function(asked, ...) {
   bags <- asked$bags
   if (inherits(bags, "bag_gram")) {
@@ -259,7 +259,8 @@ plan_machine <- function(asked, ...) {
   } else {
     plan_bags(bags, ...)
   }
-  # Without y, what sees distances of bags looks at the nearest.
+  # Without y, the bandwidth of a kernel that depends on distances is set by the
+  # distances to the nearest bags.
   if (novelty && sees_distances(plan$level$type) &&
         is.null(plan$arguments$bandwidth2)) {
     plan$level$bandwidth <- plan$arguments$bandwidth2 <- "nearest"
@@ -288,7 +289,7 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
   fit
 }
 
-# The value of each bag from those of its rows, which must agree.
+# The value of y for each bag. All rows of a bag must have the same one.
 bag_answers <- function(y, id, name) {
   value <- y[match(levels(id), id)]
   same <- y == value[as.integer(id)]
@@ -313,7 +314,7 @@ new_problem <- function(type, y = NULL, center = NULL, unit = NULL) {
   list(type = type, y = y, center = center, unit = unit)
 }
 
-# The problem of bags of these names.
+# The problem that the arguments describe; `bags` holds the names of the bags.
 read_problem <- function(asked, bags, ordered) {
   type <- smm_type(asked)
   if (type == "novelty") {
@@ -324,7 +325,7 @@ read_problem <- function(asked, bags, ordered) {
   }
   y <- order_answers(asked$y, bags, ordered)
   if (type == "classification") {
-    # Machines for pairs have no use for an order of classes.
+    # The machines for pairs of classes ignore an order of the classes.
     y <- factor(y, levels(as_factor(y)), ordered = FALSE)
     return(new_problem(type, check_classes(y, "y", "bags")))
   }
@@ -358,7 +359,8 @@ order_answers <- function(y, bags, ordered) {
     stop_input("'y' must have the names of the bags, whose order is another ",
                "than that of their rows: names(y) <- the id of each")
   }
-  # Bags without names of their own go by position.
+  # If the bags have only numbers for names, the values of y are matched by
+  # position.
   bare <- ordered && identical(bags, as.character(seq_along(bags))) &&
     !any(names(y) %in% bags)
   if (!bare) y <- in_order(y, bags, "y", "the bags")
@@ -434,10 +436,10 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
   new_fit("bag_smm", fields, also = "smm")
 }
 
-# A machine of novelty with its limit at 0, and the decision values of bags
-# left out. A new normal bag may have any place among these with equal
-# probability, and so about a share nu of such bags is below the limit; bags far
-# from all others are below in any case.
+# A machine of novelty whose intercept is moved so that the limit is 0, and the
+# decision values of bags left out. A new normal bag is equally likely to have
+# any rank among these values, and so about a share nu of normal bags is below
+# the limit. Bags far from all others are always below it.
 limit_machine <- function(machine, g, problem, par) {
   left_out <- left_out_values(g$K, problem, par)
   place <- max(1, floor(par$nu * (nrow(left_out) + 1) + 1e-9))
@@ -447,9 +449,10 @@ limit_machine <- function(machine, g, problem, par) {
   machine
 }
 
-# A number just above the decision value of bags infinitely far from all, where
-# the kernel falls to 0; NULL for other kernels. The inner products of such bags
-# with others are 0, and their points may be as far from each other.
+# A number just above the decision value of a bag that is infinitely far from
+# all others; NULL unless the kernel falls to 0 at long distances. The inner
+# products of such a bag with others are 0, and its own norm is small if its
+# points are far from each other, too.
 least_limit <- function(g, machine) {
   height <- flat_diagonal(g$embedding$sample$kernel)
   if (!is.null(height)) {
@@ -486,12 +489,12 @@ new_machine <- function(coefficients, intercept) {
 # heuristic can stop at a wrong solution, after seconds; without it these
 # problems take milliseconds. kernlab keeps kernel values in single precision,
 # and a value that is infinite there ends R. So very large or small values are
-# taken in another unit, in which a machine with a cost has other coefficients,
-# and one without a cost another intercept.
+# divided by a unit. The coefficients of a machine with a cost, and the
+# intercept of one without, are turned back afterwards.
 fit_machine <- function(k, problem, par) {
   m <- nrow(k)
   y <- problem$y
-  # Numbers within one tube have no support vectors.
+  # If all values of y fit into one tube, there are no support vectors.
   if (problem$type == "regression" && diff(range(y)) <= 2 * par$epsilon) {
     return(new_machine(matrix(0, m, 1L), mean(range(y))))
   }
@@ -545,7 +548,8 @@ machine_values <- function(machine, values) {
   out
 }
 
-# The class that most pairs vote for, the first of several.
+# The class that wins most votes of pairs; the first one if several win equally
+# many.
 vote <- function(decision, levels) {
   pairs <- utils::combn(length(levels), 2L)
   classes_at <- \(row) outer(pairs[row, ], seq_along(levels), `==`)
@@ -556,17 +560,18 @@ vote <- function(decision, levels) {
 
 # --- Ridge regression --------------------------------------------------------
 
-# The free intercept centers the matrix: the coefficients are alpha = (H^c +
-# lambda I)^{-1} (y - mean y), whose sum is 0. The ridge regression in the axes
-# of H^c, without the constant vector, and the row means of H, which are kept in
-# the gram of H.
+# The ridge regression in the axes of H^c, the centered H. As the intercept has
+# no penalty, the coefficients are alpha = (H^c + lambda I)^{-1} (y - mean y)
+# with the sum 0, and the constant vector is no axis. The result and the row
+# means of H are stored in the gram of H.
 ridge_system <- function(g) {
   if (is.null(g$ridge)) {
     centering <- center_gram(unname(g$K))
     centered <- new_gram(centering$k)
     centered$scale <- max(abs(g$K))
     s <- spectrum(centered, "vectors")
-    # The constant vector is mixed into others of eigenvalue 0.
+    # The constant vector has the eigenvalue 0 and is mixed into other
+    # eigenvectors with this eigenvalue; it is taken out of all of them.
     axes <- s$vectors - rep(colMeans(s$vectors), each = nrow(g$K))
     g$ridge <- new_ridge(s$values, z = axes)
     g$means <- centering$at
@@ -583,9 +588,10 @@ fit_ridge <- function(g, y, lambda) {
   new_machine(alpha, mean(y) - sum(g$means * alpha))
 }
 
-# Exact leave-one-out residuals, the intercept fitted anew with each: alpha_i
-# over the diagonal of (H^c + lambda I)^{-1} without the constant vector. This
-# keeps its digits where the penalty is small and the fit meets all values.
+# Exact leave-one-out residuals, where the intercept is fitted again without
+# each bag: alpha_i divided by entry i of the diagonal of (H^c + lambda I)^{-1}
+# without the constant vector. This formula keeps its digits even if the penalty
+# is small and the fit interpolates.
 ridge_residuals <- function(r, y, lambda) {
   n <- length(y)
   if (lambda == Inf) {
@@ -596,7 +602,8 @@ ridge_residuals <- function(r, y, lambda) {
 
 # --- Cross-validation --------------------------------------------------------
 
-# The fold of each bag; so many folds have the shares of the classes.
+# The fold of each bag. If `folds` is a number of folds, each fold has about the
+# same shares of classes.
 bag_folds <- function(folds, problem, m, how = "drawn") {
   if (m < 2L) {
     stop_input("'bags' must be at least 2 for cross-validation, not 1")
@@ -619,9 +626,10 @@ bag_folds <- function(folds, problem, m, how = "drawn") {
   fold
 }
 
-# A data frame of what was tried with one kernel: the columns of `grid`, score
-# and se. Scores are shares of wrong classes or mean squared errors of bags left
-# out with their folds; for novelty, distances of the nearest bags.
+# A data frame of the machines that were tried with one kernel: the columns of
+# `grid`, score and se. Scores are shares of wrong classes or mean squared
+# errors of bags left out with their folds; for novelty, distances of the
+# nearest bags.
 score_machines <- function(g, problem, grid) {
   y <- problem$y
   if (problem$type == "novelty") {
@@ -666,18 +674,19 @@ by_folds <- function(folds, f) {
   take_rows(do.call(rbind, lapply(unname(parts), f)), order(unlist(parts)))
 }
 
-# The distance of the nearest other bag, in the median over bags, in units of
-# the median distance of bags. It is 1 where all distances are alike, as between
-# samples that differ by noise only.
+# The median over bags of the distance to the nearest other bag, divided by the
+# median distance of all pairs of bags. It is 1 where all distances are alike,
+# as between samples that differ by noise only.
 nearest_share <- function(inner) {
   apart <- level_distances(inner)
   all <- stats::median(apart[upper.tri(apart)])
   if (all > 0) sqrt(stats::median(nearest_distances(apart)) / all) else 1
 }
 
-# The row that is chosen, of smallest score; of equal scores the bandwidth that
-# is nearest to the `usual` one, then the smallest cost. For novelty it is the
-# narrowest kernel that tells near bags from others, if any does.
+# The number of the row that is chosen. It has the smallest score; among equal
+# scores the bandwidth nearest to the `usual` one, and then the smallest cost.
+# For novelty it has the narrowest kernel with which nearest bags are clearly
+# nearer than others, if there is one.
 choose_row <- function(cv, type, usual) {
   wide <- ifelse(is.na(cv$bandwidth), 0, cv$bandwidth)
   if (type == "novelty") {
@@ -804,10 +813,10 @@ smm_decision <- function(object, newdata, id = NULL) {
   machine_values(object, read_kernel_values(object$gram, newdata)$values)
 }
 
-# The fit with `left_out`, the decision values of its bags left out with their
-# folds, and the `sigmoids` of these. Where nothing was chosen there are no
-# folds yet, and none are drawn: neighbors among the bags of a class make a
-# fold.
+# The fit with `left_out`, the decision values of bags left out with their
+# folds, and the `sigmoids` fitted to these values. If nothing was chosen, there
+# are no folds yet. They are not drawn at random: successive bags of a class
+# make a fold.
 calibrate <- function(object, name = "type", value = "probability") {
   if (object$type != "classification") {
     stop_input("'", name, "' must not be \"", value, "\" unless classes were ",
@@ -829,7 +838,8 @@ calibrate <- function(object, name = "type", value = "probability") {
   object
 }
 
-# The probabilities of bags left out, by sigmoids of the other folds.
+# The probabilities of bags left out; each fold uses the sigmoids fitted to the
+# other folds.
 left_out_probability <- function(object) {
   object <- calibrate(object, "matrix", "calibration")
   values <- object$left_out
@@ -982,8 +992,8 @@ residuals.bag_smm <- function(object, ...) {
   object$y - object$fitted
 }
 
-# Fits to the same bags and y have the same folds, to be compared. The kernel is
-# chosen again, unless it came with the bags.
+# A fit to the same bags and the same y keeps the folds, so that both fits can
+# be compared. The kernel is chosen again, unless it came with the bags.
 fit_request.bag_smm <- function(x, changes) {
   names <- names(changes)
   ours <- names %in% setdiff(names(smm_arguments$kinds), "bags")

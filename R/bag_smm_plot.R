@@ -1,4 +1,5 @@
-# The bags along their kernel principal axes, support bags with a ring.
+# The picture of the bags along their kernel principal axes. Support bags have a
+# ring.
 fit_picture.bag_smm <- function(object, type = NULL) {
   check_type(type, "bags")
   best <- chosen_loss(object)
@@ -27,7 +28,8 @@ fit_picture.bag_smm <- function(object, type = NULL) {
       pch = 1L, col = "grey20", bg = "grey20", cex = 1.7 * points$style$cex,
       level = label
     )))
-    # The first, so that many classes do not drop it.
+    # This entry comes first, so that it is not dropped when there are many
+    # classes.
     picture$key <- rbind(key_entries(label, "grey20", "ring", 1L), picture$key)
   }
   picture

@@ -154,7 +154,7 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
   new_kme_density(fit_density(sample, plan, share), plan, share, arguments)
 }
 
-# An estimator, or a fit to be matched.
+# The argument `estimator`: an estimator, or a fit whose mean is to be matched.
 an_estimate <- function(value, name) {
   if (inherits(value, "kme")) value else read_estimator(value)
 }
@@ -200,7 +200,8 @@ kme_density.formula <- function(formula, data = NULL, subset, na.action, ...) {
 new_kme_density <- function(fit, plan, share, arguments) {
   sample <- fit$sample
   sizes <- plan$tried
-  # The log densities of points held out, in the units of the user.
+  # Held-out log densities are turned from the units of the kernel into those of
+  # the user.
   jacobian <- log_jacobian(sample$kernel, ncol(sample$x))
   for (part in c("path", "bandwidths")) {
     if (!is.null(fit[[part]]$heldout)) {
@@ -247,7 +248,8 @@ predict.kme_density <- function(object, newdata = NULL,
   stats::setNames(if (type == "log") value else exp(value), new$names)
 }
 
-# The log density, in the units of the user, at points in those of the kernel.
+# The log density in the units of the user at points z, which are in the units
+# of the kernel.
 density_log <- function(object, z) {
   mixture_log(scale_mixture(object$kernel, object), z) +
     log_jacobian(object$kernel, ncol(z))
@@ -353,7 +355,7 @@ fit_request.kme_density <- function(x, changes) {
   before <- x$arguments
   if ("m" %in% new && !is.character(before$start)) x$arguments$start <- NULL
   if (is.list(changes$start)) x$arguments[c("m", "shape")] <- NULL
-  # On the same points the bandwidth that was chosen stays.
+  # As long as the points stay the same, the bandwidth that was chosen is kept.
   if (!moved || !is.null(changes$kernel)) x$arguments["bandwidths"] <- NULL
   asked <- fit_request.default(x, changes)
   kept <- attr(asked, "kept")
@@ -389,7 +391,8 @@ fit_lines.kme_density <- function(x, digits) {
   )
 }
 
-# Lines on what was optimized, and what the points held out decided.
+# Lines of print() on what was optimized, and on what was decided by the points
+# held out.
 describe_fit <- function(object) {
   start <- object$arguments$start
   steps <- object$steps
@@ -421,8 +424,8 @@ describe_fit <- function(object) {
   )
 }
 
-# Words for how far weights go to the optimal ones: not at all, half or all of
-# the way.
+# Words for how far the weights are moved to the optimal ones: not at all, half
+# of the way or all of it.
 weight_words <- c(", its own weights",
                   ", weights half of the way to the optimal ones",
                   ", optimal weights")
@@ -563,7 +566,8 @@ picture_path <- function(object) {
   step <- suppressWarnings(as.numeric(path$step))
   step[is.na(step)] <- 0
   at <- stop_row(object)
-  # Optimal weights take no step of the descent.
+  # If the descent began at the optimal weights, the line begins there, too,
+  # since no step of the descent leads to them from the start.
   line <- path$step != "start" | !"weights" %in% path$step
   labels <- c("start", "returned")
   new_picture(

@@ -63,12 +63,13 @@ new_density_plan <- function(asked, sample, estimator) {
 
 cluster_rounds <- 3L
 
-# The clusters of k-means as components; `which` says which points an error is
-# about. Components with covariances are found in the metric of their own pooled
-# covariance W, so that affine maps of the points change nothing. With S_j the
-# scatter of n_j points and a = d + 1, the covariance of a component of full
-# shape is C_j = (S_j + a W)/(n_j + a). Components of common shape have
-# (tr(W^-1 C_j)/d) W, the multiple of W that is C_j in the mean over directions.
+# The clusters of k-means as components; `which` are words that tell, in an
+# error, which points were clustered. Components with covariances are found in
+# the metric of their own pooled covariance W, so that affine maps of the points
+# change nothing. With S_j the scatter of n_j points and a = d + 1, the
+# covariance of a component of full shape is C_j = (S_j + a W)/(n_j + a).
+# Components of common shape have (tr(W^-1 C_j)/d) W, the multiple of W that is
+# C_j in the mean over directions.
 cluster_start <- function(x, plan, which = "") {
   m <- plan$m
   d <- ncol(x)
@@ -117,9 +118,9 @@ find_clusters <- function(x, m, nstart, which) {
     stop_input("'m' must be at most ", distinct, ", the number of distinct ",
                "points", which, ", not ", m)
   }
-  # The algorithm of Hartigan and Wong does not take all points for centers.
-  # Warnings of some runs that need more iterations do not matter for the best
-  # of them.
+  # The algorithm of Hartigan and Wong refuses as many centers as there are
+  # points. Some of the runs may warn that they need more iterations, which does
+  # not matter, as the best run is taken.
   all <- m > 1L && m == distinct
   tryCatch(
     suppressWarnings(stats::kmeans(x, if (all) centers else m, 100L, nstart,
@@ -141,13 +142,14 @@ raise_spectrum <- function(s, lowest) {
 # --- One fit -----------------------------------------------------------------
 
 # The fit of fit_points() to all points, with the `sample` and its kernel, the
-# rows `heldout` and the `bandwidths` that were tried. A share of the points is
-# held out of first fits, which choose the kernel and where to stop; the fit to
-# all points then goes as far.
+# rows `heldout` and the `bandwidths` that were tried. First a share of the
+# points is held out of fits that choose the kernel and the number of steps;
+# then the fit to all points takes that kernel and as many steps.
 fit_density <- function(sample, plan, share) {
   # The start comes first, so that it does not depend on points held out.
   start <- plan$first %||% cluster_start(sample$x, plan)
-  # Is it known without points held out where the fit stops?
+  # `fixed` is TRUE if the number of steps is known and no points need be held
+  # out to choose it.
   fixed <- plan$optimize == "weights" || !is.null(plan$steps)
   if (share == 0 || fixed && length(plan$kernels) == 1L) {
     return(c(list(sample = sample), fit_points(sample, start, plan)))
@@ -190,9 +192,9 @@ hold_out <- function(sample, rows) {
 }
 
 # The fit to a sample: the mixtures `best` and `start`, the `mean` that was
-# matched, and for optimize = "all" the `path` and the `steps` taken. The fit
-# stops where the log density of the points `out` says, or where `until` says:
-# at the "start", the "weights" or a number of steps.
+# matched, and for optimize = "all" the `path` and the `steps` taken. The log
+# density of the points `out` decides where the fit stops, or `until` does: at
+# the "start", at the "weights" or after a number of steps.
 fit_points <- function(sample, start, plan, out = NULL, until = NULL) {
   mean <- plan$estimator
   if (!inherits(mean, "kme")) {
@@ -216,8 +218,9 @@ fit_points <- function(sample, start, plan, out = NULL, until = NULL) {
   })
 }
 
-# The estimate where points are held out. Its estimator does not warn of
-# candidates that it leaves out, as the fit to all points does.
+# The estimate from the points that are kept when others are held out. It does
+# not warn of candidates that the estimator leaves out, because the fit to all
+# points warns of them.
 estimate_kept <- function(kept, estimator) {
   without_warning("candidates", estimate_mean(kept, estimator))
 }
@@ -251,7 +254,7 @@ matcher <- function(mean) {
         sums <- more
         next
       }
-      # The first of several has G.
+      # Only the G of the first part is kept.
       for (field in setdiff(names(more), "gram")) {
         sums[[field]] <- sums[[field]] + more[[field]]
       }
@@ -282,7 +285,8 @@ free_matcher <- function(mean, m) {
   }
 }
 
-# A part of an estimate for the core; J is the sum over parts:
+# A part of an estimate in the form that the C code reads; J is a sum over
+# parts:
 #   source    the source of its points
 #   weights   their weights
 #   noise     variances of their noise
@@ -291,11 +295,12 @@ new_native_part <- function(source, weights, noise, turn = NULL) {
   list(source = source, weights = weights, noise = noise, turn = turn)
 }
 
-# The parts of an estimate for the core. The first is one that is not turned (or
-# a point without weight), as G is that of its kernel. Where noise has a
-# covariance matrix E = Q diag(t) Q' - Theta, the inner product with N(a, vI) is
-# that of the points Q'x with N(Q'a, vI) by a kernel of bandwidths sqrt(t_l),
-# times prod_l theta_l / sqrt(t_l).
+# The parts of an estimate in the form that the C code reads. The first part is
+# one that is not turned (if there is none, a point of weight 0), because G is
+# computed with the kernel of the first part. Where noise has a covariance
+# matrix E = Q diag(t) Q' - Theta, the inner product with N(a, vI) is that of
+# the points Q'x with N(Q'a, vI) by a kernel of bandwidths sqrt(t_l), times
+# prod_l theta_l / sqrt(t_l).
 native_parts <- function(parts, kernel) {
   parts <- unlist(lapply(parts, split_points), recursive = FALSE)
   turned <- vapply(parts, \(part) is.matrix(part$noise), NA)
@@ -331,7 +336,8 @@ split_points <- function(part) {
 }
 
 # A mixture with covariances, to which J, G and g are added, without
-# derivatives. Known G and g stay, as they do not depend on the weights.
+# derivatives. If G and g are known already, they are kept, as they do not
+# depend on the weights.
 match_covariances <- function(q, parts, kernel) {
   if (is.null(q$g)) {
     components <- components_of(q)
@@ -377,8 +383,8 @@ match_weights <- function(start, matched) {
   weights <- simplex_weights(start$gram + diag(ridge, m),
                              start$g + ridge * start$weights, largest,
                              "the weights of the components")
-  # Smaller weights are rounding, but would be all the density there is far from
-  # the other components.
+  # Smaller weights are rounding errors, but far from the other components they
+  # would make up the whole density.
   weights[weights < 1e-8] <- 0
   best <- start
   best$weights <- weights / sum(weights)
@@ -405,8 +411,8 @@ move_weights <- function(from, to, share) {
 most_iterations <- 500L
 look_every <- 10L
 
-# The value of optim(), or the signal that ended it; an error in it becomes one
-# of the package.
+# The value of optim(), or the condition that ended it early; an error of
+# optim() becomes an error of this package.
 descend_all <- function(...) {
   tryCatch(
     stats::optim(...), kernmean_enough = identity,
@@ -418,8 +424,8 @@ descend_all <- function(...) {
 # The `best` mixture of a descent over all parameters from the best weights, or
 # from the start itself; its `path`; and the `steps` to the best mixture:
 # "start", "weights" or the number of steps that lower J, at most `most` (NULL
-# for any number). The mixture is looked at now and then, and the best look is
-# chosen by J or, with `out`, by the log density of these points.
+# for any number). The mixtures at some of the steps are compared, and the best
+# is chosen by J or, with `out`, by the log density of these points.
 match_all <- function(start, best, matched, mean, plan, out, most) {
   ends <- list(start = start)
   if (!plan$direct) ends$weights <- best
@@ -447,10 +453,11 @@ match_all <- function(start, best, matched, mean, plan, out, most) {
        steps = c(as.list(names(ends)), as.list(found$steps))[[stop_at]])
 }
 
-# Two functions: `slope_at`, whose value at free parameters is J followed by its
-# gradient, remembers a look after each `look_every` steps that lower J below
-# `lowest`, and the last one, and ends the descent after `most` steps; `looks`
-# has the parameters, J and the number of steps of each look.
+# A list of two functions. `slope_at` returns, at free parameters, J followed by
+# its gradient; it counts the steps that bring J below its lowest value so far
+# (`lowest` at first), remembers every `look_every`-th of them and the last one,
+# and ends the descent after `most` steps. `looks` returns what was remembered:
+# the parameters, J and the number of each of these steps.
 watched <- function(evaluate, lowest, most) {
   steps <- 0L
   looks <- list()
@@ -460,7 +467,7 @@ watched <- function(evaluate, lowest, most) {
     if (is.finite(slope[1L]) && slope[1L] < lowest) {
       lowest <<- slope[1L]
       steps <<- steps + 1L
-      # The latest step takes the place of the next look.
+      # The latest step is stored in the place of the next `look_every`-th one.
       looks[[ceiling(steps / look_every)]] <<- u
       heights[ceiling(steps / look_every)] <<- lowest
     }
@@ -476,13 +483,14 @@ watched <- function(evaluate, lowest, most) {
   ))
 }
 
-# A descent over all parameters from the mixture `best`, with variances from
-# `floor` on. A descent to the end takes fewer steps in units of the embedding,
-# one that is to be stopped goes through better densities in plain units.
+# A descent over all parameters from the mixture `best`, with variances of at
+# least `floor`. In the units of the embedding a descent needs fewer steps to
+# the minimum; in plain units the mixtures on its way are better densities,
+# which matters if it is stopped early.
 descend_watched <- function(best, slope_at, mean, floor, units) {
-  # The objective is in units of the distance that is left, or of J where that
-  # is less (a narrow kernel leaves about 1/n, whatever the mixture), so that
-  # the stopping rule sees what changes.
+  # The objective is divided by the squared distance between the embeddings, or
+  # by |J| if that is less (with a narrow kernel the distance is about 1/n for
+  # all mixtures), so that the stopping rule of optim() notices small gains.
   left <- best$objective + mean$norm2
   unit <- min(left, abs(best$objective))
   if (left <= 1e-14 * (abs(best$objective) + mean$norm2) || unit == 0) {
@@ -507,9 +515,9 @@ descend_watched <- function(best, slope_at, mean, floor, units) {
   )
 }
 
-# The `best` mixture after as many iterations of BFGS as the plan says, from the
-# start itself, its `path` and the `steps` taken. There are no units and no
-# tolerance. A variance at the floor has no slope.
+# The `best` mixture after as many iterations of BFGS from the start as the plan
+# says, its `path` and the `steps` taken. Parameters are not scaled, and there
+# is no tolerance. The derivative by a variance below its floor is 0.
 match_steps <- function(first, matched, mean, plan) {
   m <- length(first$weights)
   begin <- free_parameters(first)
@@ -556,11 +564,12 @@ embedding_units <- function(q, kernel, distance2) {
            (rowSums(rate)^2 + 2 * rowSums(rate^2)) / 4))
 }
 
-# The number of the first good look. The columns of `logs` have the log density
-# of points held out at each look; a good one is not worse than the first and
-# within a standard error of the best, from differences point by point. The
-# largest of many noisy means is no better guide than the earliest that is as
-# good.
+# The number of the first good mixture of a path. The columns of `logs` hold the
+# log densities of the points held out, one column for each mixture. A mixture
+# is good if its mean log density is not less than that of the first and within
+# one standard error of the best, computed from the differences at each point.
+# The best of many noisy means is often best by chance, and so the earliest good
+# one is taken.
 first_good <- function(logs) {
   means <- colMeans(logs)
   best <- which.max(means)
@@ -591,8 +600,9 @@ candidate_sizes <- function(n) {
 
 # The plan with the number of components, the factor on their covariances, and
 # how far the weights go from the shares of the clusters to the best ones, by
-# the mean log density of points that are held out, each once in a deal. The
-# first two are chosen while weights are the shares.
+# the mean log density of points that are held out, each of them once in every
+# division into folds. The first two are chosen first, with the shares of the
+# clusters as weights.
 choose_size <- function(sample, plan, share) {
   estimator <- estimator_of(plan$estimator)
   splits <- unlist(lapply(seq_len(ceiling(least_looks / sample$n)), \(deal) {
@@ -625,9 +635,9 @@ choose_size <- function(sample, plan, share) {
   plan
 }
 
-# The log density for the sizes of a plan, `tried` one after the other until
-# several in a row have brought no gain, and the `starts` of the best size for
-# the splits.
+# A list of `tried`, a table of held-out log densities for the sizes of a plan,
+# and `starts`, for each split the start with the best size. Sizes are tried one
+# after the other until several in a row bring no gain.
 try_sizes <- function(splits, plan) {
   distinct <- min(vapply(splits, \(split) nrow(unique(split$kept$x)), 1L))
   tried <- NULL
@@ -651,8 +661,8 @@ try_sizes <- function(splits, plan) {
   list(tried = tried, starts = best_starts)
 }
 
-# The mean log density over all points held out, for each of the mixtures of a
-# split.
+# The mean log density over the points held out of all splits, a number for each
+# candidate; `mixtures` has a list of candidates for each split.
 held_out_density <- function(splits, mixtures) {
   sums <- Map(\(split, candidates) {
     vapply(candidates, \(q) sum(mixture_log(q, split$out)), 0)
@@ -662,8 +672,9 @@ held_out_density <- function(splits, mixtures) {
 
 # --- Units ---------------------------------------------------------------
 
-# A mixture in the units of the user. Variances stay in those of the kernel, as
-# isotropic components need not be isotropic in others.
+# A mixture in the units of the user. Variances stay in the units of the kernel,
+# because components that are isotropic there may not be isotropic in the units
+# of the user.
 user_mixture <- function(q, sample) {
   q$means <- unscale_points(sample$kernel, q$means)
   colnames(q$means) <- colnames(sample$x)
@@ -686,7 +697,8 @@ scaling_back <- function(kernel, d) {
   }
 }
 
-# The log of the volume of a unit of the user's in those of the kernel.
+# The log of the volume, in the units of the kernel, of a cube of volume 1 in
+# the units of the user.
 log_jacobian <- function(kernel, d) {
   -c(determinant(scaling_back(kernel, d))$modulus)
 }
@@ -736,8 +748,8 @@ read_sizes <- function(m, start, sample) {
   sort(unique(vapply(m, take, 1L, count(), "m")))
 }
 
-# The shape of components: as asked, like that of the start, or the one that
-# suits the units.
+# The shape of components: the one asked for, that of the start, or by default
+# the one that suits the units.
 read_shape <- function(shape, start, sample) {
   can <- if (!is.null(start$covariances)) {
     c("full", "common")
@@ -758,8 +770,8 @@ covariance_spans <- function(x) {
   !is.null(scaling) && scaling$rank == ncol(x)
 }
 
-# The sample of the points with their kernel, or that of a fit in place of an
-# estimator.
+# The sample of the points with their kernel, or the sample of the fit that was
+# given as the estimator.
 density_sample <- function(asked) {
   x <- asked$x
   mean <- asked$estimator
@@ -809,8 +821,8 @@ default_scale <- function(x, kernel) {
   TRUE
 }
 
-# The factors of a bandwidth to choose from, first the one to be taken where all
-# are as good.
+# The factors of the bandwidth to choose from; the first is taken if all are
+# equally good.
 density_factors <- 2^c(0, -0.5, 0.5, -1, 1, -1.5, -2)
 
 # The mean variance of the columns, or an error if it is 0 or overflows.
@@ -820,7 +832,7 @@ check_spread <- function(x) {
   if (spread == 0 && all(x == rep(x[1L, ], each = n))) {
     stop_input("'x' must have at least two distinct points")
   }
-  # Squares and inverses must be numbers too.
+  # Squares and inverses of variances must be finite, too.
   if (!(spread > 1e-140 && spread < 1e140)) {
     stop_kernmean("numeric", "variances over- or underflow; rescale the ",
                   "columns of 'x'")
@@ -828,7 +840,8 @@ check_spread <- function(x) {
   spread
 }
 
-# The user's start in the units of the kernel; NULL for clusters.
+# The user's start in the units of the kernel; NULL if the start is to be found
+# by clustering.
 check_start <- function(start, sample) {
   if (!is.list(start)) {
     return(NULL)
@@ -847,8 +860,9 @@ check_start <- function(start, sample) {
   scale_mixture(sample$kernel, q)
 }
 
-# An error unless a mixture can be matched: to weights on points that vary in
-# every direction, with a kernel that has closed forms.
+# Stops unless a mixture can be matched: the estimate must be weights on points,
+# the points must vary in every direction, and the kernel must have closed
+# forms.
 check_density_kernel <- function(sample, estimator, searched) {
   if (!is.null(estimator$target)) {
     stop_input("'estimator' must have no target: a mixture is matched to ",
@@ -867,7 +881,7 @@ check_density_kernel <- function(sample, estimator, searched) {
     stop_input("'kernel' must be an RBF kernel with one bandwidth when ",
                "'bandwidths' is given, not the ", format_kernel(kernel))
   }
-  # A stack that chooses its candidates takes those that the kernel allows.
+  # A stack without given candidates takes those that the kernel allows.
   noisy <- vapply(c(list(estimator), estimator$candidates), has_trait, NA,
                   "poly")
   if (!kernel_has(kernel, "Gaussian form") &&

@@ -1,12 +1,13 @@
-# Densities from sketches: a mixture is matched to weights on the landmarks, and
-# starts from the clusters of points that stand for these.
+# Densities from sketches: a mixture is matched to weights on the landmarks. It
+# starts from clusters of points, which points_for_mean() makes of the
+# landmarks.
 
 points_for_start <- 5000
 
-# Points that stand for a mean: its landmarks, each as often as the distribution
-# p on them says which is nearest to the mean. p >= 0 with sum p = 1 minimizes
-# |mu - sum_j p_j phi(s_j)|^2 plus a ridge of the size of rounding. Points are
-# drawn systematically, by one random number.
+# Points that represent a mean: its landmarks, repeated in proportion to the
+# distribution p on them that is nearest to the mean. p >= 0 with sum p = 1
+# minimizes |mu - sum_j p_j phi(s_j)|^2 plus a ridge of the size of rounding.
+# Points are drawn systematically, by one random number.
 points_for_mean <- function(mean) {
   x <- mean$sample$x
   m <- nrow(x)

@@ -194,7 +194,7 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
 fit_arm <- function(space, group, name, weights, y, unit, settings) {
   p <- riesz_problem(space, group, weights, y, unit)
   folds <- !is.null(settings$folds)
-  # Rows of another sample than that of the fit go round the folds.
+  # The rows of a separate target sample are dealt to the folds in turn.
   if (folds && is.null(group$average$rows)) {
     p$target_unit <- rep_len(unique(p$unit), nrow(p$m))
   }
@@ -207,16 +207,16 @@ fit_arm <- function(space, group, name, weights, y, unit, settings) {
   fit
 }
 
-# A field of the fits of the arms, with a value for each of their rows, for all
-# rows; NA in rows of no arm.
+# A value for each row of the data, taken from the field `name` of the fit of
+# its arm; NA for rows that are in no arm.
 rows_of_fits <- function(x, name) {
   values <- rep(NA_real_, x$n)
   for (g in names(x$fits)) values[x$rows[[g]]] <- x$fits[[g]][[name]]
   values
 }
 
-# The fields of a fit, with the residuals of its arms, each by the fit without
-# the row, and with fitted values.
+# The fields of a fit with residuals and fitted values. The residual of a row is
+# that of the fit of its arm without this row.
 with_residuals <- function(fields) {
   fields$residuals <- stats::setNames(rows_of_fits(fields, "residuals"),
                                       names(fields$y))
@@ -224,13 +224,13 @@ with_residuals <- function(fields) {
   fields
 }
 
-# The settings in `control`, which few need.
+# The settings in `control`, which few users need.
 effect_settings <- function(..., lambda = NULL, mu = NULL, folds = NULL,
                             landmarks = NULL, features = NULL, scale = NULL) {
   request(effect_controls)
 }
 
-# The numbers keep the names of arms.
+# numbers() would drop the names, but these are the names of arms.
 arm_ridges <- numbers(open = TRUE)
 arm_ridges$as <- identity
 
@@ -268,7 +268,8 @@ effect_arguments <- door_table(
   })
 )
 
-# One ridge for all arms, or one for each, by name or in their order.
+# The ridge of the arm `at`. `values` holds one for all arms or one for each, by
+# name.
 arm_ridge <- function(values, at, name) {
   if (length(values) < 2L) {
     return(values)
@@ -290,8 +291,8 @@ read_effect_outcome <- function(y, n) {
   check_outcome(y, n)
 }
 
-# Codes of the rows that are left out together: each row by itself, clusters, or
-# folds made of whole clusters.
+# Rows with the same code are left out together: each row has its own code, or
+# the code is that of its cluster or of its fold; clusters are never divided.
 left_out_units <- function(clusters, folds, treat, n) {
   if (is.null(folds)) {
     return(clusters %||% seq_len(n))
@@ -362,7 +363,7 @@ effect_dose <- function(space, treat, functional, policy) {
 
 fewest_doses <- 6L
 
-# The rows after a policy, as raw columns.
+# The rows as a policy changes them, as raw columns.
 policy_points <- function(space, treat, policy) {
   before <- data.frame(treat = treat, space$like, check.names = FALSE,
                        row.names = NULL)
@@ -378,7 +379,8 @@ policy_points <- function(space, treat, policy) {
   cbind(.dose = dose, covariate_columns(after[-1L], space$like, "policy"))
 }
 
-# A policy that calls the treatment by its name in a formula.
+# The policy as a function of data in which the treatment has the name `treat`;
+# the user's function knows it by its name in the formula.
 named_policy <- function(policy, name) {
   if (!is.function(policy)) {
     return(policy)
@@ -395,16 +397,18 @@ named_policy <- function(policy, name) {
 
 # --- Estimates and their errors ----------------------------------------------
 
-# Each estimate as a combination of the fits of arms: coefficients; plugin, by
-# the regressions alone; effective, the n x estimates matrix of weights of
-# outcomes with estimate = mean(effective y); influence, a row for each of the n
-# rows and then of the rows of a target, a column for each estimate; and block,
-# codes of the independent samples that these rows are of.
+# Each estimate as a linear combination of the fits of arms. A list of
+# coefficients, the estimates; plugin, the estimates by the regressions alone;
+# effective, the n x estimates matrix of weights of outcomes with estimate =
+# mean(effective y); influence, a row for each of the n rows and then of the
+# rows of a target, a column for each estimate; and block, codes of the
+# independent samples that these rows are of.
 combine_arms <- function(arms, fits, y, weights) {
   n <- length(y)
   groups <- arms$groups
   contrasts <- arms$contrasts
-  # All groups have the same target.
+  # All groups have the same target, so that the first one tells whether the
+  # target is a sample of its own.
   outside <- if (!is.null(groups[[1L]]$average$rows)) 0L else
     length(fits[[1L]]$functional)
   plain <- arms$plain
@@ -436,9 +440,9 @@ combine_arms <- function(arms, fits, y, weights) {
 }
 
 # The covariance of estimates, U'U n/(n - 1) summed over independent samples by
-# the codes `block`. U has the influence of rows, summed within clusters; rows
-# after those with a cluster, of a target, have none. Samples that share a
-# cluster are one sample.
+# the codes `block`. U holds the influence of rows, summed within clusters; the
+# rows of a target come after those with a cluster and are in no cluster.
+# Samples that share a cluster are one sample.
 influence_covariance <- function(influence, clusters, block) {
   if (!is.null(clusters)) {
     rows <- seq_len(nrow(influence))

@@ -36,10 +36,12 @@ new_riesz <- function(f, h, m, m_h, omega, upsilon, unit, target_unit,
        scale = scale, map = map)
 }
 
-# Independent columns without penalty, orthonormal in the mean with weights:
-# list of the columns and of the matrix that makes them of h.
+# Linearly independent columns without penalty, orthonormal in the weighted
+# mean: a list of these `columns` and of the matrix `from` with columns = h
+# from.
 orthonormal_columns <- function(h, omega) {
-  # Columns less their means do not seem dependent because of their origin.
+  # The columns are centered first, because columns far from 0 look linearly
+  # dependent.
   turn <- diag(ncol(h))
   turn[1L, -1L] <- -colMeans(h)[-1L]
   h <- product(h, turn)
@@ -51,9 +53,9 @@ orthonormal_columns <- function(h, omega) {
        from = product(take_columns(turn, kept), white))
 }
 
-# A Riesz regression in its axes: the ridge regression of y, the functional of
-# its axes, and `raw`, the (q + r) x axes matrix that turns coefficients of the
-# axes into those of h and of f.
+# A Riesz regression in its axes, as a list of `ridge`, the ridge regression of
+# y; `functional`, the functional applied to the axes; and `raw`, the (q + r) x
+# axes matrix that turns coefficients of the axes into those of h and f.
 riesz_system <- function(p) {
   n <- nrow(p$f)
   h <- orthonormal_columns(p$h, p$omega)
@@ -74,7 +76,8 @@ riesz_system <- function(p) {
   list(ridge = ridge, functional = functional, raw = raw)
 }
 
-# The values of fits without the unit of each row, a column for each penalty.
+# The values at each row of the fits that leave its unit out, a column for each
+# penalty.
 riesz_left_out <- function(p, s, penalties) {
   functional <- s$functional
   target_unit <- p$target_unit
@@ -94,8 +97,9 @@ riesz_left_out <- function(p, s, penalties) {
 
 penalty_grid <- 10^seq(-6, 1, length.out = 29)
 
-# The losses of fits without the unit of each row, a number for each penalty:
-# `lambda`, the Riesz loss of alpha, and `mu`, the squared residuals of g.
+# The leave-one-out losses, a number for each penalty; each row is predicted by
+# the fit without its unit: `lambda`, the Riesz loss of alpha, and `mu`, the
+# squared residuals of g.
 left_out_losses <- function(p, s, penalties) {
   left <- riesz_left_out(p, s, penalties)
   list(lambda = colMeans(p$omega * left$alpha^2) -
@@ -137,9 +141,9 @@ choose_penalties <- function(p, s, lambda, mu) {
 
 # --- Solutions ---------------------------------------------------------------
 
-# The estimate mean(m(g)) + mean(alpha (y - g)) = mean(a y), a the effective
-# weights, and what each row adds to its error. With `folds`, g and alpha of a
-# row come from the other units alone, and so does the estimate.
+# The estimate mean(m(g)) + mean(alpha (y - g)) = mean(a y), where a are the
+# effective weights, and what each row adds to its error. With `folds`, the
+# estimate uses g and alpha of a row that are fitted to the other units alone.
 riesz_estimate <- function(p, lambda, mu, folds = FALSE) {
   s <- riesz_system(p)
   penalties <- choose_penalties(p, s, lambda, mu)
@@ -162,16 +166,17 @@ riesz_estimate <- function(p, lambda, mu, folds = FALSE) {
     functional = if (!p$fixed) p$upsilon * (of_g - plugin) / nrow(p$m),
     lambda = lambda / p$scale, mu = mu / p$scale, edf = found$edf,
     imbalance = imbalance_of(p, s, effective),
-    # The weights of a derivative have the mean 0.
+    # If the weights have the mean 0, as for a derivative, there is no effective
+    # number of rows.
     ess = if (p$m_h[1L] == 0) NA_real_ else effective_rows(p$omega * effective)
   )
 }
 
 effective_rows <- \(weights) sum(weights)^2 / sum(weights^2)
 
-# The weights alpha of the rows, which need no outcome, and the coefficients of
-# alpha, of h and of f. Positive weights are the positive part of a function in
-# the same space.
+# The weights alpha of the rows, for which no outcome is needed, and the
+# coefficients of alpha for the columns h and f. Positive weights are the
+# positive part of a function in the same space.
 riesz_weights <- function(p, lambda, positive) {
   s <- riesz_system(p)
   lambda <- choose_penalties(p, s, lambda, NULL)$lambda
@@ -190,8 +195,9 @@ riesz_weights <- function(p, lambda, positive) {
   )
 }
 
-# How far the mean embedding of the source is from the target, in its features:
-# with weights, without, and by chance in samples of this size.
+# The distance of the mean features of the source from those of the target:
+# after and before weighting, and the distance that noise alone makes in samples
+# of this size.
 imbalance_of <- function(p, s, weights) {
   n <- nrow(p$f)
   target <- drop(cross(p$m, as.matrix(p$upsilon))) / nrow(p$m)
@@ -211,14 +217,15 @@ most_newton_steps <- 100L
 positive_part <- function(s, lambda, theta) {
   omega <- s$ridge$weights
   n <- length(omega)
-  # In units in which the normal matrix of all rows with its penalty is 1.
+  # Coefficients are scaled so that the normal matrix of all rows plus the
+  # penalty is the identity.
   units <- 1 / sqrt(drop(ridge_inverse(s$ridge, lambda)))
   penalty <- ifelse(seq_along(theta) > s$ridge$free, lambda, 0) / units^2
   theta <- theta * units
   target <- s$functional$target / units
   z <- times_columns(s$ridge$z, 1 / units)
-  # This makes the matrix regular where few rows are positive. It is a penalty
-  # on the step, of which nothing is left at the solution.
+  # `small` keeps the matrix invertible if few rows are positive. It penalizes
+  # the length of a step, and so it does not change the solution.
   small <- 1e-9
   values_at <- \(theta) drop(product(z, as.matrix(theta)))
   objective_at <- \(theta) {
@@ -246,17 +253,19 @@ positive_part <- function(s, lambda, theta) {
   theta / units
 }
 
-# An error where positive weights cannot have the target's means of h, since
+# Stops if positive weights cannot reproduce the target's means of h, because
 # these lie outside the points of the source.
 check_balance <- function(p, weights) {
   n <- nrow(p$h)
   means <- drop(cross(p$h, as.matrix(p$omega * weights))) / n
   gap <- abs(means - drop(cross(p$m_h, as.matrix(p$upsilon))) / nrow(p$m_h))
-  # Beside a large mean the smallest spreads are rounding.
+  # Very small spreads beside a large mean are rounding errors, and are
+  # replaced.
   gap <- gap / pmax(apply(rbind(p$h, p$m_h), 2L, \(x) {
     max(stats::sd(x), 1e-9 * max(abs(x)))
   }), 1e-12)
-  # The mean of all weights is another where they run away.
+  # The first column is the constant 1. It is not checked, because its mean is
+  # wrong whenever weights diverge.
   gap[1L] <- 0
   worst <- which.max(gap)
   if (gap[worst] > 1e-6) {

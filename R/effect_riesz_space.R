@@ -14,7 +14,7 @@ new_space <- function(sample, like = NULL, columns = NULL, pool = NULL,
        dose = dose, means = means, approximation = approximation)
 }
 
-# Where a functional takes its mean of functions in a space.
+# The average that a functional takes of functions in a space.
 #   z          points, a row for each row that it is averaged over
 #   without    points, whose values are taken away from those at z
 #   along      a direction of the points, in which derivatives at z are taken
@@ -29,8 +29,9 @@ new_average <- function(z = NULL, without = NULL, along = NULL, rows = NULL,
        mean = mean, center = center)
 }
 
-# Points of raw columns with the kernel of the request, its bandwidth that of
-# the pooled rows: twice the median distance of standardized columns by default.
+# The sample of the raw columns x with the kernel of the request. The bandwidth
+# is chosen from the rows of x and of `pool`; by default it is twice the median
+# distance of standardized columns.
 riesz_sample <- function(x, kernel, scale, pool = NULL) {
   pooled <- rbind(x, pool)
   own <- is.null(kernel)
@@ -63,8 +64,8 @@ warn_skewed <- function(x) {
   }
 }
 
-# The columns without penalty of points z: 1, and where means are matched the
-# coordinates and their products with a dose.
+# The columns without penalty at points z: the constant 1 and, if means are
+# matched, the coordinates and their products with the dose.
 free_columns <- function(space, z) {
   z <- unname(z)
   cbind(rep(1, nrow(z)), if (space$means) z, if (space$means && space$dose) {
@@ -72,7 +73,8 @@ free_columns <- function(space, z) {
   })
 }
 
-# The map of some rows of the space, its centers drawn among them.
+# The feature map for some rows of the space; centers are drawn among these
+# rows.
 space_map <- function(space, rows) {
   sample <- sample_take(space$sample, rows)
   count <- space$approximation$landmarks
@@ -87,8 +89,9 @@ space_map <- function(space, rows) {
   exact_map(sample, "x")
 }
 
-# The functional of the features of a map and of the columns without penalty, m
-# and m_h, a row for each row of an average; `rows`: those of the map.
+# A list of m and m_h, the functional of the features of a map and of the
+# columns without penalty, with a line for each row of the average. `rows` are
+# the rows of the map.
 functional_rows <- function(space, map, rows, average) {
   small <- small_map(map)
   if (!is.null(average$at)) {
@@ -149,7 +152,8 @@ section_slopes <- function(kernel, z, s, along) {
   if (kernel_has(kernel, "Gaussian form")) {
     return(fold_store(kernel, z, s) * steps)
   }
-  # With a = sqrt(2 nu) r: nu = 3/2 or 5/2.
+  # A Matern kernel with nu = 3/2 or 5/2 has a slope that follows from exp(-a),
+  # `falls`, with a = sqrt(2 nu) r.
   smooth <- kernel$family == "matern52"
   falls <- fold_store(
     kernel_matern(1 / 2, kernel$bandwidth / sqrt(if (smooth) 5 else 3)), z, s

@@ -165,8 +165,8 @@ kme_weights.default <- function(x, target = NULL, treat = NULL, kernel = NULL,
   new_kme_weights(x, treat, space, weights, groups, fits, asked)
 }
 
-# The rows of a source, an arm or all rows, the average that they are to match,
-# and what they are called in warnings.
+# A group: its rows (an arm, or all rows), the average that their weighted mean
+# is to match, and the label by which warnings name it.
 new_group <- function(rows, average, label = NULL) {
   list(rows = rows, average = average, label = label)
 }
@@ -189,7 +189,7 @@ new_kme_weights <- function(x, treat, space, weights, groups, fits, asked) {
   ))
 }
 
-# The kind of a choice that may be written in capitals.
+# The kind of a choice whose values may also be written in capitals.
 any_case <- function(kind) {
   \(value, name) take(if (is.character(value)) tolower(value) else value, kind,
                       name)
@@ -221,8 +221,8 @@ kme_weights.formula <- function(formula, data = NULL, target = NULL, subset,
   keep_layout(fit, read)
 }
 
-# The reading of a formula of covariates, for the method that calls this, with a
-# `target` in its terms; other arguments: see read_sides().
+# Reads a formula of covariates for the method that calls this function, and the
+# `target` by the same terms; for the other arguments see read_sides().
 read_covariates <- function(sides, units, target, parts = NULL,
                             formula = NULL) {
   read <- read_sides(sides, units, parts = parts, formula = formula,
@@ -239,7 +239,7 @@ read_covariates <- function(sides, units, target, parts = NULL,
   read
 }
 
-# A factor for arms, numbers for doses.
+# The treatment as a factor of arms, or as a vector of numbers if it is a dose.
 read_treatment <- function(treat, n) {
   treat <- check_each(treat, n, "treat", "rows")
   if (is_dose(treat)) {
@@ -261,8 +261,9 @@ fewest_rows <- 10L
 
 # --- Spaces and their functionals --------------------------------------------
 
-# The space of a request. Its points are the covariates x, after a numeric
-# treatment `dose`; a bandwidth that is chosen goes by rows of a target, too.
+# The space of a request. Its points are the covariates x, and before them a
+# numeric treatment `dose`, if there is one. If the bandwidth is chosen, the
+# rows of a target are used for it, too.
 riesz_space <- function(x, asked, dose = NULL, target = NULL) {
   columns <- covariate_columns(x)
   warn_skewed(columns)
@@ -279,8 +280,8 @@ riesz_space <- function(x, asked, dose = NULL, target = NULL) {
             asked[c("landmarks", "features")])
 }
 
-# The arms that are weighted, as groups by name. Attribute "focal": the arm that
-# the others are to look like, whose rows have weight 1.
+# The arms that are weighted, as groups by name. The attribute "focal" names the
+# arm that the other arms are to resemble; its rows have weight 1.
 arm_groups <- function(space, treat, estimand, focal = NULL, average = NULL) {
   levels <- levels(treat)
   if (is.null(focal)) {
@@ -340,8 +341,8 @@ part_mean <- function(part) {
     drop(cross(part$mixture$means, as.matrix(part$mixture$weights)))
 }
 
-# The average over independent doses and covariates, with the margins of the
-# rows.
+# The average over a distribution in which dose and covariates are independent
+# and have the margins of the rows.
 independent_law <- function(space, weights) {
   sample <- space$sample
   if (!kernel_has(sample$kernel, "Gaussian form")) {
@@ -391,8 +392,8 @@ riesz_problem <- function(space, group, weights, y = numeric(length(weights)),
   )
 }
 
-# The parts of a map that features of new points need, and the points that they
-# are made of.
+# The parts of a map that are needed for features of new points, and the sample
+# of the points from which the features are made.
 kept_map <- function(map) {
   support <- sample_take(map$sample, if (length(map$centers)) map$centers else
     1L)
@@ -403,7 +404,7 @@ kept_map <- function(map) {
 
 # --- Overlap -----------------------------------------------------------------
 
-# A warning where columns are constant in an arm and not in its target.
+# Warns if columns are constant in an arm and not in its target.
 warn_alike <- function(columns, rows, target, level) {
   alike <- is_constant(take_rows(columns, rows)) &
     !is_constant(take_rows(columns, union(rows, target)))
@@ -414,7 +415,7 @@ warn_alike <- function(columns, rows, target, level) {
   }
 }
 
-# A warning where rows of a policy or a target are beyond the data.
+# Warns if rows of a policy or a target lie outside the range of the data.
 warn_outside <- function(after, before, what, name = "policy") {
   ends <- range(before)
   outside <- mean(after < ends[1L] | after > ends[2L])
@@ -427,8 +428,8 @@ warn_outside <- function(after, before, what, name = "policy") {
 
 most_outside <- 0.05
 
-# A warning where the weights w of rows, or the imbalance that they leave, are
-# signs that the source has no rows where the target is.
+# Warns if the weights w of rows, or the imbalance that they leave, show that
+# the source has hardly any rows near the target.
 warn_overlap <- function(w, imbalance, label) {
   n <- length(w)
   ess <- effective_rows(w)
@@ -458,7 +459,7 @@ warn_overlap <- function(w, imbalance, label) {
 
 # --- Balance -----------------------------------------------------------------
 
-# The means of columns of rows with weights, and their covariances.
+# The weighted means of columns and their weighted covariances.
 weighted_moments <- function(x, w) {
   w <- w / sum(w)
   mean <- drop(crossprod(w, x))
@@ -466,8 +467,8 @@ weighted_moments <- function(x, w) {
   list(mean = mean, covariance = crossprod(x, w * x))
 }
 
-# The covariates of each group with weights, without, and of its target, a row
-# for each group and covariate.
+# A data frame with a row for each group and covariate: the means with weights,
+# without weights and in the target, and their differences.
 balance_table <- function(space, groups, w, weights) {
   if (space$dose) {
     return(dose_balance(space, w, weights))
@@ -511,7 +512,7 @@ column_moments <- function(x, w) {
   list(mean = found$mean, variance = diag(found$covariance))
 }
 
-# The same of the rows of a target, whose variance is NA where it has none.
+# The same moments for a target. Its variance is NA if it is not given by rows.
 target_moments <- function(space, average, weights) {
   if (!is.null(average$rows)) {
     return(column_moments(take_rows(space$columns, average$rows),
@@ -525,7 +526,7 @@ target_moments <- function(space, average, weights) {
   }, variance = NA)
 }
 
-# Variances that are more than rounding, NA for others.
+# The variances, with NA for those that are only rounding errors.
 known_variance <- function(moments) {
   ifelse(moments$variance > 1e-24 * moments$mean^2, moments$variance, NA)
 }

@@ -50,7 +50,8 @@ weight_values <- function(object, name, z) {
   if (object$positive) pmax(values, 0) else values
 }
 
-# A row for each group of rows: how many, and how many they are worth.
+# A data frame with a line for each group: its number of rows, its effective
+# number of rows, and other facts of its fit.
 group_table <- function(x) {
   each <- \(name) unlist(lapply(x$fits, `[[`, name))
   imbalance <- vapply(x$fits, `[[`, numeric(3), "imbalance")
@@ -66,9 +67,10 @@ weights_title <- function(x) {
   paste0("Weights that match embeddings (", kind, ")")
 }
 
-# The lines of a table of groups; further columns before that of the imbalance.
+# The lines of print() for a table of groups; the dots are columns that come
+# before the imbalance.
 group_lines <- function(groups, ..., label = "") {
-  # Weights of derivatives have the mean 0.
+  # Effective rows are not shown for derivatives, whose weights have the mean 0.
   table <- data.frame(c(if (!anyNA(groups$effective)) list(
     "effective rows" = paste(round(groups$effective), "of", groups$rows)
   ), list(...)), check.names = FALSE)
@@ -142,7 +144,7 @@ fit_request.kme_weights <- function(x, changes) {
   )), fields = "names")
 }
 
-# A stored request with the data it was made of, or other ones.
+# The stored request of a fit with its data, after the changes of update().
 change_data <- function(x, changes, data) {
   if ("data" %in% names(changes)) {
     stop_input("'data' must not be given to update(), which has them; a fit ",
@@ -169,7 +171,8 @@ fit_picture.kme_weights <- function(object, type = NULL, breaks = "Sturges") {
   picture_weights_of(weights_title(object), weights, breaks)
 }
 
-# Differences before and after, a line for each covariate and group.
+# The picture of differences before and after weighting, a line for each
+# covariate and group.
 picture_balance <- function(x) {
   table <- x$balance
   if (all(is.na(table$before))) {
@@ -191,7 +194,8 @@ picture_balance <- function(x) {
   )
 }
 
-# A line for each label, and what else there is at their heights.
+# The picture of a horizontal line for each label; `layers` returns the other
+# layers for the heights of the lines.
 picture_lines <- function(title, xlab, labels, from, to, layers, value, ...,
                           col = "grey80", lwd = 1) {
   at <- rev(seq_along(labels))
@@ -203,7 +207,7 @@ picture_lines <- function(title, xlab, labels, from, to, layers, value, ...,
   )
 }
 
-# A histogram of the weights of each group.
+# The picture with a histogram of weights for each group.
 picture_weights_of <- function(title, weights, breaks) {
   panels <- Map(\(w, name) {
     bars <- graphics::hist(w, breaks = breaks, plot = FALSE)

@@ -4,18 +4,18 @@
 # Offers from op_pca.R: check_rows_kept, component_labels.
 # Offers from op_fda.R: calibration_table.
 #
-# Kernel PCA, covariance operators and discriminants have a sample whose
-# features are centered by an embedding mu. With m_i = mu(x_i), K^c_ij =
+# Kernel PCA, covariance operators and the discriminants of sketches work on
+# features that are centered at an embedding mu. With m_i = mu(x_i), K^c_ij =
 # <phi(x_i) - mu, phi(x_j) - mu> = K_ij - m_i - m_j + |mu|^2, and for new points
-# L^c_zj = L_zj - m_j - mu(z) + |mu|^2. Any fit of kme() may be mu: only its
-# values and its norm enter.
+# L^c_zj = L_zj - m_j - mu(z) + |mu|^2. Any fit of kme() can be mu, because only
+# its values and its norm are used.
 #
 
 # A centered sample.
 #   sample  the sample that fits keep
 #   work    the same sample with its gram, if that was formed on the way
 #   n       number of points
-#   mean    the fit mu, NULL where it has been centered before
+#   mean    the fit mu, NULL where only its values are known
 #   at      its values m at the points
 #   norm2   |mu|^2
 new_centered <- function(sample, at, norm2, mean = NULL, work = sample) {
@@ -23,9 +23,10 @@ new_centered <- function(sample, at, norm2, mean = NULL, work = sample) {
        norm2 = norm2)
 }
 
-# The sample centered by `center`, an estimator or a fit. When the average
-# centers a linear kernel, the origin, that of m and |mu|^2 too, is the mean of
-# the points, where no digits are lost in differences of large numbers.
+# The sample centered by `center`, an estimator or a fit. If `center` is the
+# average and the kernel is linear, the points are moved so that their mean is
+# the origin, and m and |mu|^2 are computed after that: no digits are lost in
+# differences of large numbers.
 centered_sample <- function(sample, center) {
   work <- walkable_sample(sample)
   if (inherits(center, "kme")) {
@@ -60,7 +61,8 @@ center_kernel <- function(center) {
   if (inherits(center, "kme")) center$kernel else estimator_kernel(center)
 }
 
-# The fields of a fit that centered_apply() and its kin ask for.
+# The fields that a fit keeps, so that centered_apply() and the other functions
+# of new points can take the fit in place of a centered sample.
 centered_fields <- function(centered) {
   list(sample = sample_support(centered$sample), mean = centered$mean,
        at = centered$at, norm2 = centered$norm2)
@@ -76,7 +78,8 @@ centered_matrix <- function(centered) {
               centered$norm2)$k
 }
 
-# The sample for work on its values; a fit has only the one that it keeps.
+# The sample that kernel values are read from: `work`, or in a finished fit,
+# which has no `work`, the sample that it keeps.
 work_sample <- function(centered) centered$work %||% centered$sample
 
 # The n values of the diagonal of K^c.
@@ -96,9 +99,10 @@ centered_mean_at <- function(object, new) {
   parts_at(merge_parts(embedding_parts(object$mean)), object$sample$kernel, new)
 }
 
-# For new points z, `scores`, the m x p matrix L^c V of sum_j V_jl <phi(z) - mu,
-# phi(x_j) - mu>, and `mean_at`, mu(z). One fold has both where mu is a sum over
-# the sample.
+# A list for new points z: `scores`, the m x p matrix L^c V with the entries
+# sum_j V_jl <phi(z) - mu, phi(x_j) - mu>, and `mean_at`, the values mu(z). If
+# mu is a weighted sum over the sample, one pass over the kernel values gives
+# both.
 centered_apply <- function(object, new, v) {
   weights <- weights_on(object$mean, object$sample)
   values <- sample_at(object$sample, new, cbind(v, weights))
@@ -115,13 +119,14 @@ centered_apply <- function(object, new, v) {
   list(scores = scores, mean_at = mean_at)
 }
 
-# How much of mu each column of V takes away: its sum, or 0 for a sketch, whose
-# functions are sums over landmarks that are not centered.
+# The function of a column v of V, sum_j v_j (phi(x_j) - mu), subtracts mu times
+# the sum of v; these sums are returned. They are 0 for a sketch, whose
+# functions are sums over landmarks without centering.
 center_mass <- function(object, v) {
   if (is.null(object$sample$sketch)) colSums(v) else numeric(ncol(v))
 }
 
-# The rows of L^c for some of the new points; mu(z) is `at`.
+# The rows of L^c for some of the new points; `at` holds mu(z) for all of them.
 centered_cross <- function(object, new, at, rows) {
   sample_cross(object$sample, new, rows) -
     outer(at[rows] - object$norm2, object$at, `+`)
@@ -142,8 +147,9 @@ new_centered_spectrum <- function(pairs, total, square) {
 }
 
 # The spectrum of K^c: the leading `ncomp` pairs of a large matrix by block
-# Krylov iteration, which never forms K^c. Values are 0 where they are rounding
-# of the largest, or of the terms that K^c is a difference of.
+# Krylov iteration, which never forms K^c. Eigenvalues are set to 0 if they are
+# no larger than the rounding error of the largest one, or of the terms whose
+# difference is K^c.
 centered_spectrum <- function(centered, ncomp = NULL) {
   # The iteration is faster when n is a few times the size of its basis.
   few <- !is.null(ncomp) && centered$n >= max(1200, 5 * ncomp)
@@ -159,7 +165,8 @@ centered_spectrum <- function(centered, ncomp = NULL) {
 # underflow, or where it does not converge.
 krylov_spectrum <- function(centered, ncomp) {
   n <- centered$n
-  # The basis, what survives a restart, blocks, sums, and small matrices.
+  # Memory is needed for the basis, the vectors that survive a restart, blocks,
+  # sums, and small matrices.
   basis <- max(400, 2 * ncomp + 160)
   check_memory(n + 3 * basis, basis + ncomp + 256,
                "ask for fewer components (ncomp)", what = "a basis")

@@ -24,8 +24,8 @@ centered_product <- function(samples) {
   if (length(samples) == 1L) h^2 else h
 }
 
-# An error where products of kernel values over- or underflow. `size` is the sum
-# of such products; `zero` allows them to be 0.
+# Stops if products of kernel values overflow or underflow. `size` is a sum of
+# such products; with `zero` it may be 0.
 check_squares <- function(size, zero = FALSE) {
   if (!is.finite(size) || size < .Machine$double.xmin && !zero) {
     stop_kernmean(
@@ -35,7 +35,7 @@ check_squares <- function(size, zero = FALSE) {
   }
 }
 
-# The fit of the estimator to H, as far as the operator takes it over: the
+# The fields of the estimator's fit to H that become fields of the operator: the
 # weights beta, norm2 = beta'H beta, and what the estimator has chosen.
 operator_weights <- function(h, estimator) {
   fit <- est_fit(estimator, gram_sample(new_gram(h)))
@@ -44,7 +44,8 @@ operator_weights <- function(h, estimator) {
   fit[intersect(fields, names(fit))]
 }
 
-# The share 1 - alpha of the operator that shrinkage leaves; NULL is none.
+# Shrinkage leaves the share 1 - alpha of the operator; NULL means that there is
+# no shrinkage.
 share_left <- \(shrinkage) if (is.null(shrinkage)) 1 else 1 - shrinkage$alpha
 
 # --- Spectrum of the operator ----------------------------------------------
@@ -75,7 +76,8 @@ operator_svd <- function(x, y, weights) {
   roots <- lapply(list(x, y), \(pairs) rep(sqrt(pairs$values), each = n))
   svd <- svd(cross(x$vectors * roots[[1L]],
                    weights * (y$vectors * roots[[2L]])))
-  # Products that are 0 leave no more than this.
+  # Singular values up to this size may be the rounding errors of a product that
+  # is 0.
   rounding <- n * .Machine$double.eps * max(abs(weights)) *
     sqrt(max(x$values) * max(y$values))
   svd$d[svd$d <= rounding] <- 0
@@ -92,8 +94,8 @@ paired_functions <- function(svd, left, right) {
        right = fix_signs(product(right, svd$v), left))
 }
 
-# The spectrum of an operator, without the values up to `least`, by default
-# those that are rounding of the largest.
+# The spectrum of an operator, without the values up to `least`. By default
+# values are left out that are no larger than the rounding error of the largest.
 #   values       by decreasing size
 #   rank         r, their number
 #   vectors      n x r matrix: the weights of unit-norm eigenfunctions, sum_i
@@ -115,7 +117,7 @@ leading_values <- function(spectrum, least = NULL) {
 }
 
 # The spectrum with its leading `ncomp` components, and a warning if there are
-# fewer. `what` has them.
+# fewer. `what` names the operator in the warning.
 keep_components <- function(spectrum, ncomp, what) {
   if (is.null(ncomp)) {
     return(spectrum)
@@ -152,7 +154,7 @@ leading_components <- function(asked, p, name = "ncomp") {
 
 # The columns of v with signs that do not depend on the LAPACK at hand: the
 # first entry within 1e-8 of the largest in absolute value is positive
-# (km_eigen's rule). The columns `by` may decide instead.
+# (km_eigen's rule). If `by` is given, its columns decide the signs instead.
 fix_signs <- function(v, by = v) {
   largest <- apply(by, 2, \(u) {
     u[which(abs(u) >= (1 - 1e-8) * max(abs(u)))[1L]]

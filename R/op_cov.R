@@ -387,7 +387,8 @@ fit_request.kme_cov <- function(x, changes) {
   changes <- change_kernels(changes, variables, x$several)
   sides <- if (x$several) "x" else c("x", "y")[seq_along(variables)]
   kernels <- paste0("kernel_", sides)
-  # In other units bandwidths are others.
+  # A new `scale` changes the units, so that the fitted bandwidths are not
+  # reused.
   rescale <- "scale" %in% names(changes)
   each <- \(values) if (x$several) list(values) else values
   inputs <- each(Map(variable_input, variables,
@@ -495,8 +496,9 @@ fit_values.kme_cov <- function(x, newdata = NULL) {
   if (!is.null(x$weights)) data.frame(.weight = x$weights)
 }
 
-# The sample of the first variable without its points: those of one of several
-# variables, and codes of factors, are no data to be shown.
+# The sample of the first variable without its points. A data frame of the fit
+# should not show them as its data: they are the columns of only one variable,
+# or codes of a factor.
 fit_sample_of.kme_cov <- function(x) {
   sample <- x$variables[[1L]]$sample
   sample["x"] <- list(NULL)
@@ -524,8 +526,7 @@ fit_picture.kme_cov <- function(object, type = NULL) {
 # --- Sketches -----------------------------------------------------------------
 
 # In feature coordinates the operators of a sketch are matrices: C^c for one
-# variable, and for two C_xy^c = W_S'(cross/n)W_T less what centering takes
-# away.
+# variable, and for two C_xy^c = W_S'(cross/n)W_T minus the terms of centering.
 
 #' @rdname kme_cov
 #' @export
@@ -552,7 +553,7 @@ kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
   } else {
     fit <- sketch_cross_covariance(x, centered, estimator)
   }
-  # The rows have no weights.
+  # A sketch keeps no rows, and so the fit has no weights of rows.
   fit["weights"] <- list(NULL)
   fit$variables <- name_variables(
     keep_centered(lapply(x$landmarks, `[[`, "variable"), centered),

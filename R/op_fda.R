@@ -168,8 +168,9 @@ kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
   keep_layout(kme_fda.default(read$x, grouping = read$grouping, ...), read)
 }
 
-# The fit of the door. `left` is what leaving points out gave, `tuned` the
-# result of the search for bandwidth and ridge; a sketch has neither.
+# The fit that kme_fda() returns. `left` holds the leave-one-out results,
+# `tuned` the result of the search for bandwidth and ridge; a sketch has
+# neither.
 new_kme_fda <- function(fit, sample, classes, prior, arguments, left = NULL,
                         tuned = NULL) {
   rownames(fit$means) <- names(classes$counts)
@@ -189,8 +190,9 @@ new_kme_fda <- function(fit, sample, classes, prior, arguments, left = NULL,
 
 # --- Checks ------------------------------------------------------------------
 
-# The classes of points: `of`, the number of the class of each; `counts`, by
-# name; `lev`, all levels, with those that no point has.
+# A list about the classes: `of`, the class number of each point; `counts`, the
+# named number of points in each class; `lev`, all levels of the factor, also
+# those without points.
 check_grouping <- function(grouping, n) {
   check_labels(grouping, n, "grouping")
   grouping <- as_factor(grouping)
@@ -270,8 +272,8 @@ coef.kme_fda <- function(object, ...) {
   object$scaling
 }
 
-# A bandwidth that was chosen stays with its points and classes; with others, or
-# another kernel, it is chosen anew as the argument said.
+# update() keeps a bandwidth that was chosen, unless the points, classes, prior,
+# ridge, kernel or scale change: then it is chosen again as `bandwidth` says.
 fit_request.kme_fda <- function(x, changes) {
   if ("data" %in% names(changes) && !is.null(x$layout) &&
         !"grouping" %in% names(changes)) {
@@ -331,8 +333,8 @@ fit_lines.kme_fda <- function(x, digits) {
   )
 }
 
-# The leave-one-out error in a population that has the classes in the shares of
-# the prior.
+# The leave-one-out error in a population whose classes have the prior as their
+# shares.
 prior_error <- function(object) {
   rows <- fit_rows(object)
   sum(rows$prior * rows$error)
@@ -451,8 +453,8 @@ picture_regions <- function(object, n, newdata) {
   )
 }
 
-# The layer of the line where two classes meet, as far as no other class is
-# ahead of both.
+# The layer of the line where two classes meet. Where a third class has a larger
+# value than both, the line is not drawn.
 border_layer <- function(surface, value, pair, values_at) {
   ahead <- value[, pair[1L]] - value[, pair[2L]]
   if (!all(is.finite(ahead)) || all(ahead == ahead[1L])) {
@@ -464,7 +466,7 @@ border_layer <- function(surface, value, pair, values_at) {
   line <- do.call(rbind, lapply(lines, \(line) {
     there <- values_at(cbind(line$x, line$y))
     line$x[!max.col(there, "first") %in% pair] <- NA
-    # A break before the next line.
+    # The NA separates this line from the next one.
     cbind(c(line$x, NA), c(line$y, NA))
   }))
   if (length(line)) {

@@ -20,7 +20,8 @@ new_discriminants <- function(scaling, means, svd, center, ridge, intensity,
 # The discriminants of a Gram matrix; `ridge` is a number or "shrinkage".
 fit_fda <- function(k, classes, ridge) {
   n <- nrow(k)
-  # In this unit squares of K are finite; alpha is in units of 1/K, r of K^2.
+  # K is divided by `unit` so that its squares stay finite; alpha is then in
+  # units of 1/K and r in units of K^2.
   unit <- power_below(max(abs(range(k))))
   intensity <- NULL
   asked <- ridge
@@ -53,14 +54,16 @@ fit_fda <- function(k, classes, ridge) {
   )
 }
 
-# The ridge that stands for shrinkage of K^c with this trace.
+# The ridge that is equivalent to shrinking K^c, of this trace, by this
+# intensity.
 shrinkage_ridge <- function(intensity, trace, n) {
   if (intensity == 1) Inf else intensity / (1 - intensity) * (trace / (n - 1))^2
 }
 
 # The lower `factor` L of N + rI = LL' for the scatter N, NULL for r = Inf, and
-# the `ridge` r. Shrinkage may ask for less than rounding allows; then r is as
-# much as that. An r that the user has `fixed` must be more.
+# the `ridge` r. If the ridge of shrinkage is lost in the rounding of N, r is
+# raised well above it. An r that the user gave (`fixed`) is never raised: it
+# must be large enough.
 fda_factor <- function(scatter, ridge, unit, fixed, n) {
   if (ridge == Inf) {
     return(list(factor = NULL, ridge = ridge))
@@ -90,7 +93,7 @@ fda_directions <- function(factor, m, overall, counts, n) {
   s <- svd(white, nu = min(most, nrow(m)), nv = 0L)
   kept <- which(s$d[seq_len(ncol(s$u))] >
                   sqrt(n * .Machine$double.eps) * s$d[1L])
-  # Differences of equal means are not 0 but rounding of the means.
+  # Rounding leaves differences of equal means that are small but not 0.
   if (!length(kept) ||
         max(abs(d)) <= n * .Machine$double.eps * max(abs(overall))) {
     stop_input("the classes must differ in their means of the kernel values; ",
@@ -140,8 +143,9 @@ log_softmax <- function(value) {
   value - log(rowSums(exp(value)))
 }
 
-# The `class` and the `posterior` of points. The fit has sigma2, prior,
-# temperature and mixing. Logarithms keep classes of posterior 0 apart.
+# The `class` and the `posterior` of points. `fit` holds sigma2, prior,
+# temperature and mixing. Logarithms still rank classes whose posteriors
+# underflow to 0.
 fda_classes <- function(distance, fit, prior, lev) {
   posterior <- fda_posterior(distance, fit)
   if (identical(prior, fit$prior)) {
@@ -169,8 +173,8 @@ mix_with_prior <- \(log, prior, eps) log((1 - eps) * exp(log) + eps * prior)
 
 # The `temperature` T >= 1 and the `mixing` eps with the largest weighted log
 # posterior of the true classes. eps is 1/(n + 2), the share of outliers
-# expected after n points without one, unless another gains more than one unit
-# (AIC).
+# expected after n points without one, unless another eps raises the log
+# posterior by more than 1 (AIC).
 fda_calibration <- function(distance, sigma2, classes, prior) {
   weight <- (prior / classes$counts)[classes$of]
   used <- which(weight > 0)
@@ -197,7 +201,8 @@ fda_calibration <- function(distance, sigma2, classes, prior) {
 }
 
 # The result of optimize() over [0, end] around the best point of a grid, or
-# that point: optimize() never looks at the start.
+# that point if it is better: optimize() never evaluates the ends of an
+# interval.
 search_end <- function(value, end) {
   grid <- seq(0, end, length.out = 8L)
   values <- vapply(grid, value, 1)
@@ -223,7 +228,8 @@ fda_distance <- function(scores, means) {
 # --- Leaving one out, and the bandwidth --------------------------------------
 
 # The variance of scores about the means of their classes, leaving one out. It
-# is never 0, so that a class is the nearest mean even where nothing varies.
+# is never 0, so that points go to the class with the nearest mean even if
+# scores do not vary within classes.
 fda_sigma2 <- function(fit, of) {
   max(mean(fit$distance[cbind(seq_along(of), of)]) / ncol(fit$scaling),
       .Machine$double.eps * max(rowSums(fit$means^2)))
@@ -253,7 +259,8 @@ fda_score <- function(fit, classes, prior) {
   weight <- (prior / classes$counts)[of]
   true <- value[cbind(seq_along(of), of)]
   wrong <- max.col(exp(value), "first") != of
-  # A class of probability 0 has a logarithm of -Inf.
+  # Points of a class with the prior 0 have the logarithm -Inf and the weight 0,
+  # and are left out, as the product would be NaN.
   colSums((weight * cbind(error = wrong, log_posterior = true))[weight > 0, ])
 }
 
@@ -261,11 +268,11 @@ bandwidth_factors <- 2^seq(-2, 1, 0.5)
 
 ridge_factors <- c(0.03, 0.1, 0.3, 1, 3)
 
-# The `fit` of least leave-one-out error, and of largest log posterior among
-# equals, with its `sample`. The search goes over the kernels, at the ridge of
-# shrinkage or at the one given; then, for ridge = "loo", over multiples of that
-# ridge. `bandwidths` and `ridges` are tables of what was tried. Failures are
-# passed over unless all fail.
+# The `fit` with the least leave-one-out error and its `sample`; among equal
+# errors the fit with the largest log posterior. The search goes over the
+# kernels, at the ridge of shrinkage or at the one given; then, for ridge =
+# "loo", over multiples of that ridge. `bandwidths` and `ridges` are tables of
+# what was tried. A fit that fails is skipped, unless all fail.
 search_fda <- function(sample, kernels, classes, prior, ridge, progress) {
   loo <- identical(ridge, "loo")
   progress <- progress && sample$n >= shown_from
@@ -312,7 +319,8 @@ best_fit <- function(fits, classes, prior) {
     check_result(c(stats::na.omit(scores[, 1L]), NaN)[1L],
                  "the leave-one-out error of each ridge and bandwidth")
   }
-  # Errors that agree in nine digits are equal but for rounding.
+  # Error rates that agree in nine decimals differ only by rounding, and are
+  # ties.
   best <- order(round(scores[, 1L], 9L), -scores[, 2L], na.last = TRUE)[1L]
   list(fit = fits[[best]], best = best, scores = data.frame(
     error = scores[, 1L], log_posterior = scores[, 2L],

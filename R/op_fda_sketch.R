@@ -27,8 +27,10 @@ kme_fda_sketch_arguments <- door_table(
   hints = sketch_hints("kernel", "bandwidth", "scale")
 )
 
-# The classes of a sketch: `pooled`, the sample of all rows; `samples` of each
-# class, `counts` of rows, and effective `size`s, which add up to that of all.
+# A list about the classes of a sketch: `pooled`, the sample of all rows, and
+# for each class its sample (`samples`), its number of rows (`counts`), its name
+# (`lev`) and its effective size (`size`). These sizes add up to that of
+# `pooled`.
 sketch_classes <- function(sketch) {
   if (length(sketch$groups) < 2L) {
     stop_input("'x' must be a sketch with at least 2 groups, its classes, not ",
@@ -57,10 +59,11 @@ fit_fda_sketch <- function(classes, ridge) {
   moments <- pooled$moments
   n <- pooled$size
   size <- unname(classes$size)
-  # In this unit of K its squares are finite; features are in units of its root.
+  # K is divided by `unit` so that its squares stay finite, and features are
+  # divided by the root of `unit`.
   unit <- power_below(moments$varrho)
   shrunk <- fda_ridge(pooled, ridge, unit)
-  # An infinite ridge is the same in any unit.
+  # An infinite ridge is the same in any unit, and K need not be divided.
   if (shrunk$ridge == Inf) unit <- 1
   means <- vapply(classes$samples, \(s) s$moments$mean,
                   numeric(length(moments$mean)))
@@ -92,7 +95,7 @@ fit_fda_sketch <- function(classes, ridge) {
   )
 }
 
-# A root B of the second moments, BB', with as many columns as their rank.
+# A root B of the second moments c = BB', with as many columns as c has rank.
 moment_root <- function(c) {
   spectrum <- .Call(C_r_eigen, c, ncol(c))
   kept <- spectrum$values > rounding_of(ncol(c), spectrum$values[1L])
@@ -100,8 +103,9 @@ moment_root <- function(c) {
     rep(sqrt(spectrum$values[kept]), each = nrow(c))
 }
 
-# The `ridge` in units of the square of `unit`, and the `intensity` of its
-# shrinkage, as by shrink_gram() of all rows; NULL where the ridge was given.
+# The `ridge` in units of the square of `unit`, and the `intensity` of
+# shrinkage, which is the one that shrink_gram() would find from all rows; NULL
+# where the ridge was given.
 fda_ridge <- function(pooled, ridge, unit) {
   if (is.numeric(ridge)) {
     return(list(ridge = ridge / unit / unit, intensity = NULL))

@@ -184,9 +184,9 @@ pca_components.kernmean_sample <- function(sample, centered, ncomp,
   components(centered, s, ncomp, covariance, rank)
 }
 
-# With weights (1 - alpha)/n the components are those of the empirical operator.
-# The moments of H = K^c o K^c, which estimators but the average ask for, need
-# no H.
+# If all points have the weight (1 - alpha)/n, the components are those of the
+# empirical operator. Estimators other than the average need moments of H = K^c
+# o K^c, which are computed without forming H.
 plain_components <- function(centered, s, ncomp, covariance, rank) {
   n <- centered$n
   shrinkage <- est_shrink(covariance, {
@@ -200,7 +200,8 @@ plain_components <- function(centered, s, ncomp, covariance, rank) {
                  share * s$total / n, rank, shrinkage)
 }
 
-# The operator with a weight for each point, from H itself.
+# The components of an operator with a weight for each point. The estimator
+# chooses the weights from H, which is formed.
 weighted_components <- function(centered, s, ncomp, covariance, rank) {
   check_squares(s$square)
   shrinkage <- operator_weights(centered_matrix(centered)^2, covariance)
@@ -236,7 +237,8 @@ fit_lines.kme_pca <- function(x, digits) {
 
 pca_title <- \(object) operator_title("Kernel PCA", object$covariance)
 
-# Lines of print() on the shrinkage of the operator, where it has an amount.
+# Lines of print() on the shrinkage of the operator; NULL for an estimator
+# without a lambda.
 describe_shrinkage <- function(object, digits) {
   if ("lambda" %in% names(object$covariance)) {
     c(paste0("operator: ",
@@ -506,10 +508,11 @@ preimage.kme_pca <- function(object, newdata = NULL, ncomp = NULL, ...,
   z
 }
 
-# The points of which a projection is a sum, `x`, those of the sample first, and
-# the `weights` of the centering mean on them, or those of its projection on the
-# sample where it is no such sum. The points are relative to `origin`, near
-# which sums of terms of both signs lose fewer digits.
+# A projection is a weighted sum of the features of points. `x` holds these
+# points, those of the sample first, and `weights` the weights of the centering
+# mean on them; a mean that is no such sum is replaced by its projection on the
+# sample. The points are relative to `origin`, because sums of terms of both
+# signs lose fewer digits near 0.
 projection_sites <- function(object) {
   parts <- merge_parts(embedding_parts(object$mean))
   plain <- vapply(parts, \(part) is.null(part$mixture) && is.null(part$noise),
@@ -569,7 +572,7 @@ fixed_points <- function(object, sites, scores, tol, maxit) {
   list(z = z, failed = failed + length(active))
 }
 
-# The weights of projections on the sites, a row for each row of scores.
+# The weights of the sites in each projection, one row for each row of scores.
 site_weights <- function(object, sites, scores, v) {
   sampled <- seq_len(object$sample$n)
   weights <- outer(1 - drop(scores %*% center_mass(object, v)), sites$weights)
@@ -630,8 +633,9 @@ arch_note <- function(first, second) {
   }
 }
 
-# The picture with arrows for the correlations of columns with the two
-# components, in one scale: the ten longest of the columns that the kernel sees.
+# The picture with arrows that show the correlations of columns with the two
+# components, all on one scale. Only columns that the kernel uses have arrows,
+# and only the ten longest are drawn.
 add_arrows <- function(picture, object, comps) {
   x <- known_rows(object$sample)
   if (length(comps) < 2L || !NROW(x)) {
@@ -685,7 +689,7 @@ screeplot.kme_pca <- function(x, npcs = NULL, ...) {
   draw_picture(picture_scree(x, npcs), list(...))
 }
 
-# The picture of the leading `npcs` variances, of ten for NULL.
+# The picture of the leading `npcs` variances; NULL means ten.
 picture_scree <- function(object, npcs) {
   p <- length(object$values)
   shown <- leading_components(npcs %||% min(10L, p), p,
@@ -712,7 +716,7 @@ share_frame <- function(name, value, share) {
   frame
 }
 
-# An error for arguments that only a picture of scores takes.
+# Stops if an argument is given that only a picture of scores takes.
 check_for_scores <- function(...) {
   given <- names(Filter(Negate(is.null), list(...)))
   if (length(given)) {

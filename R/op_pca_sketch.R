@@ -2,13 +2,14 @@
 # feature coordinates an operator is an r x r matrix, and its eigenfunction with
 # the coordinates u has the weights Wu on the landmarks.
 
-# The r x r matrix C^c = C - mu m' - m mu' + mm', where m has the coordinates of
-# the mean that centers. `what` asks for it.
+# The r x r matrix C^c = C - mu m' - m mu' + mm', where m holds the coordinates
+# of the centering mean. `what` names, in an error, the result that needs the
+# matrix.
 centered_moments <- function(centered, what) {
   center_moments(second_moments(centered$sample, what), centered)
 }
 
-# The same of the second moments of two variables.
+# The same matrix for the second moments of two variables.
 center_moments <- function(moments, x, y = x) {
   m_x <- mean_coordinates(x)
   m_y <- mean_coordinates(y)
@@ -35,9 +36,10 @@ fourth_moment <- function(centered, wanted) {
   max(0, value)
 }
 
-# A bound of the rounding in `value`, W_S'AW_T, where the entries of A have a
-# relative error of some eps: the spectral norm of W_S'E W_T with |E|_F = eps
-# |A|_F. The columns of W = E diag(s)^(-1/2) have the squares 1/s.
+# A bound of the rounding error in `value` = W_S'AW_T, if the entries of A have
+# a relative error of a few eps: the largest spectral norm of W_S'E W_T for an
+# error E with |E|_F = eps |A|_F. The columns of W, eigenvectors divided by the
+# roots of their eigenvalues s, have the squared norms 1/s.
 sketch_rounding <- function(value, root_x, root_y = root_x) {
   s <- 1 / column_dots(root_x)
   t <- 1 / column_dots(root_y)
@@ -49,8 +51,8 @@ few_roundings <- 8
 
 # The shrunk operator of one variable: its spectrum, with weights on the
 # landmarks, its trace and squared norm, the matrix `operator`, and `shrinkage`,
-# NULL for the empirical operator. Errors name `what` asks for it, and the
-# `argument` of the estimator.
+# NULL for the empirical operator. Errors name the result that needs the
+# operator, `what`, and the `argument` that gave the estimator.
 sketch_covariance <- function(centered, estimator, what, argument) {
   operator <- centered_moments(centered, what)
   shrinkage <- sketch_shrinkage(centered, operator, estimator, argument)

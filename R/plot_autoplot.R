@@ -1,5 +1,5 @@
-# The pictures of plot() as objects of ggplot2, which may be absent: the method
-# is registered when it is loaded.
+# The pictures of plot() as objects of ggplot2. The package may not be
+# installed: the method is registered when ggplot2 is loaded.
 
 #' @rdname plot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
@@ -17,7 +17,8 @@ autoplot.kernmean_fit <- function(object, ...) {
   several <- !is.null(panels)
   if (!several) panels <- list(picture)
   first <- panels[[1L]]
-  # Panels share a key, with their entries in other words, and the colors.
+  # Panels share the colors and the key of the whole picture, whose labels
+  # differ from their own.
   if (several) first[names(picture)] <- picture
   layers <- lapply(seq_along(first$layers), \(i) {
     parts <- lapply(panels, \(panel) {
@@ -53,7 +54,7 @@ autoplot.kernmean_fit <- function(object, ...) {
   )), ggplot2::ggplot())
 }
 
-# aes() of the names of columns.
+# Returns aes() for columns that are given by name.
 columns_aes <- function(names) do.call(ggplot2::aes, lapply(names, as.name))
 
 # The data of a layer, in rows.
@@ -78,7 +79,8 @@ ggplot_layer <- function(layer, data, picture) {
   level <- if (!is.null(layer$level)) "level"
   color <- c(style$col, "black")[1L]
   add <- \(geom, names, ...) geom(columns_aes(names), data, ...)
-  # A level has its color and its type of line from the scales.
+  # A layer with a level gets color and line type from the scales, another layer
+  # gets them here.
   stroke <- function(geom, names, ...) {
     width <- c(style$lwd, 1)[1L] / 2
     if (is.null(level)) {
@@ -125,7 +127,8 @@ ggplot_layer <- function(layer, data, picture) {
   )
 }
 
-# Levels have a symbol, and a fill where numbers do not have it.
+# A level sets the symbol of points, and also their fill, unless the fill shows
+# numbers.
 ggplot_points <- function(data, style, level, picture) {
   value <- if ("value" %in% names(data)) "value"
   rimmed <- !is.null(level) && !is.null(picture$fill)
@@ -152,7 +155,8 @@ ggplot_scales <- function(picture) {
   named <- \(v) stats::setNames(v, key$label)
   pch <- key$pch
   if (!is.null(fill) && !any(key$kind == "ring")) {
-    # A square is solid, and so on, where nothing else fills it.
+    # The fill shows numbers, and so levels have none: symbols that need a fill
+    # (21 to 24) are replaced by solid ones.
     at <- match(pch, 21:24, 0L)
     pch[at > 0L] <- c(16L, 15L, 18L, 17L)[at]
   }

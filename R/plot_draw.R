@@ -33,8 +33,8 @@ new_picture <- function(title, xlab, ylab, layers, value, ...) {
        value = value, ...)
 }
 
-# One picture, or several as the panels of one. In the dots: free, the axes that
-# panels do not share, and key, that of all.
+# One picture, or several as the panels of one. The dots may hold `free`, the
+# axes that panels do not share, and `key`, the legend of all panels.
 new_panels <- function(panels, title, xlab = "", ylab = "", ...) {
   if (length(panels) == 1L) panels[[1L]] else
     list(panels = unname(panels), title = title, xlab = xlab, ylab = ylab,
@@ -150,8 +150,8 @@ legend_place <- choice("topright", "topleft", "top", "right", "left", "center",
 legend_place$words <- paste("TRUE, FALSE or", legend_place$words)
 
 # The picture that the dots ask for, and `graphics`, the other arguments. An
-# argument without a name is the type. groups: the caller's expression, whose
-# name stands at the colors.
+# argument without a name is the type. `groups` is the expression that the
+# caller gave; its name becomes the title of the colors.
 ask_picture <- function(object, dots, groups) {
   methods <- mget(paste0("fit_picture.", class(object)), topenv(), "function",
                   ifnotfound = list(NULL))
@@ -160,7 +160,7 @@ ask_picture <- function(object, dots, groups) {
   names <- names2(dots)
   names[match("", names, 0L)] <- "type"
   names(dots) <- names
-  # iris$Petal.Width is called Petal.Width.
+  # For the groups iris$Petal.Width the title is Petal.Width.
   name <- sub("^.*\\$", "", label_of(groups))
   if ("name" %in% known && nchar(name) <= 30L && name == make.names(name)) {
     dots$name <- name
@@ -192,12 +192,13 @@ level_symbols <- c(21L, 24L, 22L, 23L, 25L)
 
 level_colors <- \(count) rep_len(level_palette, count)
 
-# With twelve colors and five symbols sixty levels differ.
+# Twelve colors and five symbols tell sixty levels apart, as 12 and 5 have no
+# common divisor.
 level_pch <- \(count) rep_len(level_symbols, count)
 
 accent <- "#D55E00"
 
-# The color of each of the numbers.
+# The color of each number in `value`.
 color_of <- function(value, fill) {
   share <- (value - fill$limits[1L]) / diff(fill$limits)
   fill$colors[1L + round((length(fill$colors) - 1L) * share)]
@@ -234,9 +235,10 @@ level_entries <- function(labels, kind = "point") {
 
 most_points_drawn <- 2000
 
-# The layer of points x, two columns, with a white rim, in an order in which no
-# group covers another; of many points an even share. group: NULL, a factor, or
-# numbers, for which `fill` has the colors.
+# The layer of points x, two columns, with a white rim. They are drawn in a
+# mixed order, so that no group covers another, and if there are too many, only
+# a part of them is drawn. `group` is NULL, a factor, or numbers, whose colors
+# are in `fill`.
 points_layer <- function(x, group = NULL, fill = NULL,
                          color = level_palette[1L], main = FALSE,
                          thin = FALSE) {
@@ -269,25 +271,25 @@ across_layer <- function(h = NULL, v = NULL, col = "grey40", lty = 2, lwd = 1,
             lwd = lwd)
 }
 
-# A layer of points that are to be seen first.
+# A layer of points that stand out from the others.
 mark_layer <- function(x, y, level, color = accent, pch = 21L) {
   new_layer("points", x = x, y = y, level = level, pch = pch, bg = color,
             col = "white", cex = 1.3)
 }
 
-# Upright lines from `lower` to `upper`.
+# Vertical lines from `lower` to `upper`.
 span_layer <- function(x, lower, upper, main = FALSE) {
   new_layer("line", x = as.vector(rbind(x, x, NA)),
             y = as.vector(rbind(lower, upper, NA)), col = "grey65", main = main)
 }
 
-# Level lines from x0 to x1 at the heights `at`.
+# Horizontal lines from x0 to x1 at the heights `at`.
 lying_layer <- function(at, x0, x1, ...) {
   new_layer("line", x = as.vector(rbind(x0, x1, NA)),
             y = as.vector(rbind(at, at, NA)), ...)
 }
 
-# Lines of one standard error to either side.
+# Vertical lines from one standard error below y to one above it.
 error_layer <- function(x, y, se) span_layer(x, y - se, y + se)
 
 # The surface of a function `at` over n x n points that cover the points: the
@@ -307,7 +309,7 @@ surface_layers <- function(surface, fill) {
   list(
     do.call(new_layer, c("image", surface,
                          list(zlim = fill$limits, col = fill$colors))),
-    # A plane has no contours.
+    # A constant surface has no contours.
     if (diff(range(surface$z, na.rm = TRUE)) > 0) {
       do.call(new_layer, c("contour", surface,
                            list(col = "grey20", labcex = 0.7, main = TRUE)))
@@ -315,8 +317,8 @@ surface_layers <- function(surface, fill) {
   )
 }
 
-# The picture of points xy, two named columns, in their groups, with words at
-# them. zero: which dotted lines are drawn at 0.
+# The picture of points xy, two named columns, in their groups, with the labels
+# `words` beside them. `zero` says which dotted lines are drawn at 0.
 groups_picture <- function(title, xy, groups, labels, value,
                            zero = c("v", "h"), name = NULL, words = NULL,
                            asp = 1, ...) {
@@ -342,7 +344,7 @@ groups_picture <- function(title, xy, groups, labels, value,
   )
 }
 
-# Values in their order, such as a spectrum.
+# The picture of values in their order, such as a spectrum.
 picture_sequence <- function(title, y, name, x = seq_along(y)) {
   new_picture(
     title, "index", name,
@@ -371,7 +373,8 @@ picture_limits <- function(layers, log = "") {
     v <- unlist(lapply(data, `[`, paste0(side, c("", 0, 1))))
     v <- v[is.finite(v) & (v > 0 | !grepl(side, log))]
     v <- if (length(v)) range(v) else c(1, 10)
-    # Values that differ by rounding have no ticks between them.
+    # If all values agree up to rounding, the limits are widened, since there
+    # would be no ticks between them.
     if (diff(v) > 1e-10 * max(abs(v))) v else v + c(-0.5, 0.5) * max(abs(v))
   }
   list(x = ends("x"), y = ends("y"))
@@ -384,13 +387,13 @@ picture_limits <- function(layers, log = "") {
 draw_picture <- function(picture, dots = list(), legend = TRUE) {
   panels <- picture$panels
   panels <- panels %||% list(picture)
-  # A legend of all stands in a figure of its own.
+  # A legend for all panels is drawn in a figure of its own.
   if (is.null(panels[[1L]]$key) && !is.null(picture$key) && !isFALSE(legend)) {
     panels <- c(panels, list(new_picture("", "", "", list(), NULL, axes = FALSE,
                                          key = picture$key)))
   }
   if (length(panels) > 1L && all(graphics::par("mfrow") == 1L)) {
-    # In a figure of its own each, where the caller has no layout.
+    # Each panel gets a figure of its own, unless the caller has set a layout.
     wide <- graphics::par("din")[1L] / graphics::par("din")[2L]
     before <- graphics::par("cex", mfrow = if (length(panels) == 2L) 1:2 else
       grDevices::n2mfrow(length(panels), wide))
@@ -415,7 +418,7 @@ draw_panel <- function(picture, dots, legend) {
   style <- dots[names(dots) %in% layer_words]
   picture <- utils::modifyList(picture, dots[names(dots) %in% frame_words])
   settings <- dots[!names(dots) %in% c(layer_words, frame_words)]
-  # In small figures what stands around is small, and close.
+  # In small figures titles and labels are smaller and closer to the axes.
   small <- min(graphics::par("fin")) < 4
   size <- min(1, max(0.6, min(graphics::par("fin")) / 3))
   settings <- utils::modifyList(
@@ -424,12 +427,15 @@ draw_panel <- function(picture, dots, legend) {
                                      cex.axis = size)),
     settings
   )
-  # Margins of next to nothing, to measure what is to stand in them.
+  # The margins are nearly 0 at first, until the text that goes into them has
+  # been measured.
   before <- graphics::par(mar = rep(0.01, 4))
   on.exit(close_frame(before))
-  # Kept before they are set: one of them may be refused.
+  # The parameters are saved before they are set, because one of them may cause
+  # an error.
   now <- graphics::par(no.readonly = TRUE)
-  # The margins come last, as others of them may be among these.
+  # The margins come last, so that they overrule a `mar` among the other
+  # parameters.
   before <- c(now[intersect(names(settings), names(now))], before)
   graphics::par(settings)
   graphics::plot.new()
@@ -438,7 +444,8 @@ draw_panel <- function(picture, dots, legend) {
   frame <- measure_frame(picture, key)
   graphics::par(mar = if (small) frame$need else pmax(frame$need, before$mar))
   open_window(picture, settings)
-  # Before the layers: these are clipped after something in the margins.
+  # The frame is drawn before the layers. If something is drawn in the margins
+  # first, layers are clipped at the frame.
   draw_frame(picture, frame)
   for (layer in picture$layers) {
     draw_layer(layer, if (isTRUE(layer$main)) style else list())
@@ -462,8 +469,9 @@ open_window <- function(picture, settings) {
   )
 }
 
-# The parameters as they were. As the margins were others the coordinates are
-# extended, so that what is added to the plot falls into place.
+# Resets the graphical parameters. The margins change with them, and so the user
+# coordinates are extended: what the user adds to the plot later is in the right
+# place.
 close_frame <- function(before) {
   usr <- graphics::par("usr")
   from <- graphics::par("plt")
@@ -472,7 +480,7 @@ close_frame <- function(before) {
   moved <- \(i) {
     usr[i[1L]] + diff(usr[i]) / diff(from[i]) * (to[i] - from[i[1L]])
   }
-  # R itself warns of limits that leave no width.
+  # R itself has warned of limits without any width, which are left as they are.
   wide <- diff(usr)[c(1L, 3L)] != 0
   if (to[2L] > to[1L] && to[4L] > to[3L] && isTRUE(all(wide))) {
     graphics::par(usr = c(moved(1:2), moved(3:4)))
@@ -481,7 +489,7 @@ close_frame <- function(before) {
 
 # --- The frame ---------------------------------------------------------------
 
-# Text in lines of at most so many inches, about.
+# The text, broken into lines of about `width` inches at most.
 wrapped <- function(text, width, cex, font = 1) {
   if (!is.character(text)) {
     return(text)
@@ -494,7 +502,7 @@ wrapped <- function(text, width, cex, font = 1) {
   text
 }
 
-# The labels of numbers, with digits enough to tell them apart.
+# The labels of numbers, with enough digits to tell them apart.
 tick_labels <- \(at) format(at, digits = 15L, trim = TRUE)
 
 # The ticks of a side: their places `at`, their labels, and `named`: are the
@@ -576,7 +584,8 @@ most_levels <- 12L
 
 # The legend of a picture, NULL for none: its entries, title, place, cex and
 # width in inches. Colors of numbers have boxes, the largest number on top.
-# Where the caller gives others to the points it would be wrong.
+# There is no legend if the caller gives the points other colors or symbols, for
+# which it would be wrong.
 fit_key <- function(picture, asked, legend) {
   main <- Find(\(layer) layer$main, picture$layers)
   if (isFALSE(legend) || identical(main$kind, "points") &&
@@ -601,7 +610,8 @@ fit_key <- function(picture, asked, legend) {
   outside <- isTRUE(legend)
   most <- graphics::par("fin") *
     if (length(picture$layers)) c(0.4, 0.6) else 0.9
-  # A key in a panel of its own has the size of letters of a whole page.
+  # The letters of a legend in a panel of its own are as large as on a page with
+  # one figure.
   cex <- 0.9 * if (length(picture$layers)) graphics::par("cex.lab") else
     1 / graphics::par("cex")
   key$label <- wrapped(key$label, most[1L] - 0.5 * cex, cex)
@@ -622,7 +632,8 @@ draw_key <- function(key, inset, plot = TRUE) {
   e <- key$entries
   is <- \(...) e$kind %in% c(...)
   lines <- if (any(is("line"))) {
-    # With these legend() leaves room for lines, and draws some.
+    # These arguments are passed only if there are lines, because legend()
+    # leaves room for lines whenever it gets them.
     list(lty = ifelse(is("line"), e$lty, NA),
          lwd = ifelse(is("line"), e$lwd, NA), seg.len = 1.4)
   }
@@ -662,9 +673,10 @@ draw_layer <- function(layer, asked) {
   )
 }
 
-# Words at points, or `over` them (0, or to the side: -1 left, 1 right) within
-# the frame, as large as fits into so much of x, if it is said; none where that
-# is too small to be read.
+# Draws words at points, or above them if `over` is given (0: centered, -1: to
+# the left, 1: to the right), within the frame. If `width` is given, the words
+# are as large as fits into this length of the x axis. Words that would be too
+# small to read are not drawn.
 draw_words <- function(layer) {
   style <- layer$style
   over <- !is.null(style$over)
@@ -683,8 +695,8 @@ draw_words <- function(layer) {
   }
 }
 
-# A color of the caller's fills the symbols, a symbol of the caller's has the
-# color of its point.
+# If the caller gives a color, it fills the symbols. If the caller gives a
+# symbol, it is drawn in the color of the point.
 draw_points <- function(layer, asked) {
   style <- layer$style
   if ("pch" %in% names(asked)) style[c("col", "lwd")] <- list(style$bg, 1)

@@ -58,7 +58,8 @@ run_source <- function(task, empty, options) {
                   "read once, and may have been used up; a function or a ",
                   "query is to be made anew")
   }
-  # The totals lose one rounding, and their compensation need not travel.
+  # The compensation is added to the sums, which costs one rounding, so that it
+  # need not be stored or sent.
   state$sketch$sums <- lapply(state$sketch$sums,
                               \(sums) new_sums(total_sums(sums)))
   state$finished <- TRUE
@@ -68,8 +69,8 @@ run_source <- function(task, empty, options) {
 
 now <- function() proc.time()[["elapsed"]]
 
-# A function of a state that keeps it in a file every few seconds, but for at
-# most a twentieth of the time.
+# A function that saves a state in a file every few seconds, and spends at most
+# a twentieth of the time on it.
 state_keeper <- function(file) {
   save_at <- now() + 5
   function(state) {
@@ -90,9 +91,9 @@ next_state <- function(stream, state) {
   }
 }
 
-# The next rows that are not in the state. Where a source is begun anew, the
-# rows that are in it already are passed over. Its first rows tell whether it is
-# the same source; of a finished one nothing else is read.
+# The next rows that the state does not contain. If a source begins anew, the
+# rows that the state contains are skipped, and the first of them tell whether
+# it is the same source. From a finished source only these first rows are read.
 next_rows <- function(stream, state) {
   repeat {
     before <- stream$position()
@@ -168,13 +169,14 @@ sketch_parts <- function(empty, parts, options) {
                          paste("part", seq_along(parts)),
                          paste0("part '", labels, "'"))
   parts <- drop_twice(parts)
-  # A process may be lost after others have finished their parts.
+  # A process may be lost after others have finished their parts, whose states
+  # are therefore kept in a temporary folder.
   scratch <- if (!is.null(plan)) tempfile("parts-")
   on.exit(unlink(scratch, recursive = TRUE))
   kept <- options$checkpoint
   folder <- open_folder(kept %||% scratch, empty, options$read)
-  # Rows fall into bins by random numbers, and a part has the same ones wherever
-  # it is worked on.
+  # Random numbers decide which rows share a bin. A seed for each part makes
+  # them the same in whichever process the part is worked on.
   seeds <- if (!is.null(empty$bin)) {
     as.list(sample.int(.Machine$integer.max, length(parts)))
   }
@@ -239,7 +241,8 @@ check_parts <- function(parts, plan) {
                  " to another process; give a function that makes it, as in ",
                  "\\() {con <- dbConnect(...); dbSendQuery(con, sql)}")
     }
-    # Other machines have other files.
+    # Files are looked up only if the work is done on this machine: other
+    # machines may have other files.
     if (is.character(parts[[k]]) &&
           (is.null(plan) || inherits(plan, c("multisession", "multicore")))) {
       check_files(parts[[k]], label)
@@ -268,7 +271,8 @@ share_out <- function(tasks, empty, options, plan = NULL) {
     return(answers)
   }
   for (k in seq_along(answers)) {
-    # Workers on other machines may not see the folder.
+    # Workers on other machines may not see the folder, and then their states
+    # are saved here.
     file <- tasks[[k]]$file
     if (!is.null(file) && !is_error(answers[[k]]) && !file.exists(file)) {
       keep_state(answers[[k]], file)
@@ -277,11 +281,11 @@ share_out <- function(tasks, empty, options, plan = NULL) {
   answers
 }
 
-# The state of a task, or its error, in the process that the plan chooses. A
-# process besides others (`away`) has one thread, unless it was started with a
-# number of them.
+# Works on a task in the process that the plan chose, and returns its state or
+# its error. A process that runs beside others (`away`) uses one thread, unless
+# OMP_NUM_THREADS was set when it was started.
 work_part <- function(task, empty, options, away = FALSE) {
-  # Does this process see the folder?
+  # A process that does not see the folder saves no state.
   if (!is.null(task$file) &&
         !file.exists(file.path(dirname(task$file), "call.rds"))) {
     task$file <- NULL
@@ -293,7 +297,8 @@ work_part <- function(task, empty, options, away = FALSE) {
     if (!inherits(e, "kernmean_error_source")) {
       e <- source_error(e, task$name, 0, task$name)
     }
-    # Other fields of the error may not travel.
+    # Only message and class are kept, because other fields of the error may not
+    # survive the transfer to another process.
     e$parent <- errorCondition(conditionMessage(e$parent),
                                class = utils::head(class(e$parent), -2L))
     e
@@ -316,8 +321,8 @@ with_seed <- function(seed, value) {
   value
 }
 
-# The error of future.apply itself, its message shortened. A plan of processes
-# on this machine that has lost one starts them again.
+# The error of future.apply itself, its message shortened. If the plan is one of
+# processes on this machine, all of them are started again.
 lost_part <- function(e, tasks, plan) {
   if (inherits(plan, "multisession")) {
     plans <- future::plan("list")
@@ -396,13 +401,14 @@ open_folder <- function(checkpoint, empty, read) {
   normalizePath(checkpoint)
 }
 
-# A description that tells a source from others that might stand in its place:
-# of functions the code and the values that it uses, of long data a checksum.
+# A description that tells a source from others that might be given instead: the
+# code of a function and the values that it uses, or a checksum of long data.
 trace_of <- function(x, depth = 4L) {
   if (is.function(x) && !is.primitive(x)) {
     code <- all.names(body(x))
     code <- code[!code %in% c("[", "[[", "$")]
-    # Variables that it writes by <<- only say how far it is.
+    # Variables that the function assigns by <<- only record how far it has
+    # read.
     written <- code[which(code == "<<-") + 1L]
     values <- lapply(setdiff(code, c(written, names(formals(x)))), \(name) {
       tryCatch(get0(name, environment(x)), error = \(e) NULL)
@@ -432,7 +438,7 @@ content_sum <- function(x) {
   saved <- tryCatch({
     file <- file(copy, "wb")
     error <- try(saveRDS(x, file, version = 2L), silent = TRUE)
-    # A full disk may show when the file is closed.
+    # An error of a full disk may come only when the file is closed.
     identical(suppressWarnings(close(file)), 0L) && is.null(error)
   }, warning = \(w) FALSE)
   if (!saved) {
@@ -444,8 +450,8 @@ content_sum <- function(x) {
 }
 
 # The file of each part, called by a checksum of the part or by its number; NULL
-# without a folder. Equal data have the same sums, so their order does not
-# matter.
+# without a folder. Parts with equal data have equal checksums and are numbered;
+# which of them comes first does not matter.
 part_files <- function(parts, folder, numbered = FALSE) {
   if (is.null(folder)) {
     return(NULL)
@@ -472,15 +478,17 @@ bare_state <- function(state) {
   state
 }
 
-# A state that cannot be kept is a warning, as work can go on with it.
+# If a state cannot be saved, there is a warning and no error, as the work can
+# go on.
 keep_state <- function(state, file) {
   tryCatch(save_whole(bare_state(state), file), error = \(e) {
     warn_kernmean(conditionMessage(e), kind = "checkpoint")
   })
 }
 
-# Writes a file that is whole or not there at all. It is read again, because a
-# full disk may show only when the file is closed, and is no error then.
+# Writes a file that is whole or not there at all. The file is read again,
+# because a full disk may be noticed only when the file is closed, and R gives
+# no error then.
 save_whole <- function(x, path) {
   new <- tempfile("new-", dirname(path))
   on.exit(unlink(new))
@@ -504,7 +512,8 @@ read_state <- function(file, empty) {
     return(NULL)
   }
   state <- read_plain(file)
-  # A sketch of this version, with the fields of the call's.
+  # The state fits if its sketch has the same class, version and fields as the
+  # empty sketch of this call.
   if (identical(attributes(state$sketch), attributes(empty))) {
     return(state)
   }

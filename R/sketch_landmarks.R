@@ -100,7 +100,8 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
 #' @export
 kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
                                   pilot = 20000, read = NULL, chunk = 50000) {
-  # Errors of these are no errors of the source, which is opened next.
+  # These arguments are checked before the source is opened, so that their
+  # errors are not reported as errors of the source.
   read <- take(read, a_reader)
   chunk <- take(chunk, count())
   size <- pilot_size(take(pilot, count()), ...)
@@ -200,7 +201,7 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
           proposals_at_once)$pivots
   }
   if (!length(chosen)) {
-    # An error of its own if kernel values overflow.
+    # If kernel values overflow, this call stops with an error that says so.
     sample_diagonal(sample)
     stop_input("'x' must have rows whose kernel values are not all 0")
   }
@@ -212,8 +213,9 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
 
 proposals_at_once <- 16L
 
-# The share of the trace of points that projection loses; sum |phi(x)|^2 follows
-# from sum k(S, x)k(S, x)'.
+# The share of sum k(x, x) over points x that projection on the landmarks loses.
+# `seen`, the sum of |phi(x)|^2 for the projected features phi, follows from sum
+# k(S, x)k(S, x)'.
 lost_share <- function(landmarks, x) {
   second <- landmark_sums(landmarks, x, NULL, TRUE)$second
   seen <- sum(column_dots(landmarks$root, product(second, landmarks$root)))
@@ -232,9 +234,9 @@ given_landmarks <- function(x, kernel, scale) {
 
 most_from_origin <- 1e3
 
-# A warning of rows so far from 0 that landmarks with an inner product as kernel
-# see nothing but their mean: the spread has the share (spread/distance)^2 of
-# K_SS.
+# Warns of rows so far from 0 that, with inner products as the kernel, landmarks
+# represent only their mean: the spread of the rows makes up only the share
+# (spread/distance)^2 of K_SS.
 warn_origin <- function(sample) {
   if (!kernel_has(sample$kernel, "inner products") ||
         kernel_has(sample$kernel, "scaling") || sample$n < 2L) {
@@ -255,7 +257,7 @@ warn_origin <- function(sample) {
 }
 
 # Landmarks, the fit of kme_landmarks(); ?kme_landmarks has its fields. `side`
-# is 1 or 2 where they are of one side of a formula.
+# is 1 or 2 if they belong to the left or right side of a formula.
 new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
   sample <- variable$sample
   variable$sample <- without_gram(sample)
@@ -280,10 +282,11 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
 # the square of that of K_SS.
 rank_tolerance <- 1e-10
 
-# The source of landmarks and rows for the core. Coordinates are centered at the
-# landmarks, so that the values of a row do not depend on other rows. The values
-# of a user's function become the coordinates of points, which unit vectors pick
-# out.
+# The landmarks and the rows in the form that the C code reads. Coordinates are
+# centered at the landmarks, so that the values of a row do not depend on other
+# rows. If the kernel is a user's function, its values k(x, s) become the
+# coordinates of x, the landmarks become unit vectors, and the kernel becomes
+# linear.
 landmark_source <- function(landmarks, x) {
   kernel <- landmarks$kernel
   s <- landmarks$variable$sample$x
@@ -356,8 +359,8 @@ level_points <- function(rows, variable, name) {
   indicators_of(rows, levels)
 }
 
-# Were both made at once, and perhaps saved, or are they equal in all that
-# matters?
+# Are a and b the same set of landmarks (copies and saved ones keep the `id`),
+# or do they have equal points, kernels and levels?
 same_landmarks <- function(a, b) {
   identical(a$id, b$id) ||
     same_sample(a$variable$sample, b$variable$sample) &&

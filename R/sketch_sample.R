@@ -1,6 +1,7 @@
-# A sketch as a sample: n rows of which sums over their features phi(x) =
-# W'k(S, x), r numbers, are known. Fits keep its support, the landmarks, as
-# their functions are weights on these.
+# A sketch as a sample of n rows, which are known only by sums over their
+# features phi(x) = W'k(S, x), vectors of r numbers. A fit to a sketch keeps the
+# landmarks as its sample, because its functions are weighted sums over
+# landmarks.
 
 # The sample of all rows of a sketch, or of those of a group, in its variable 1
 # or 2. Beside the fields of every sample it has
@@ -75,9 +76,9 @@ lost_shares <- function(samples) {
 
 most_lost <- 0.2
 
-# A warning of samples, called by their `labels` if there are several, with rows
-# far from all landmarks. Their features are nearly 0, and what sets them apart
-# may be what is lost.
+# Warns of samples with rows far from all landmarks; `labels` are the names of
+# the samples if there are several. The features of such rows are nearly 0, and
+# the differences between them may be lost by projection.
 warn_lost <- function(samples, labels = NULL) {
   shares <- lost_shares(samples)
   worst <- which.max(shares)
@@ -139,7 +140,8 @@ check_estimator.sketch_sample <- function(sample, estimator) {
   }
 }
 
-# The covariance of the features, or an error that says for `what` it is needed.
+# The second moments of the features, or an error that names the result that
+# needs them, `what`.
 second_moments <- function(sample, what) {
   if (is.null(sample$moments$covariance)) {
     stop_input("'x' must be a sketch with second moments for ", what,
@@ -172,7 +174,8 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
   }
   lambda <- tuned$lambda
   share <- spectrum$values / (spectrum$values + lambda)
-  # At lambda = 0 the coordinates would lose what the spectrum leaves out.
+  # At lambda = 0 the solution is the mean itself. Its coordinates in the axes
+  # would lose the directions that sketch_spectrum() leaves out.
   mean <- if (lambda == 0) {
     moments$mean
   } else {
@@ -187,13 +190,14 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
   )
 }
 
-# The eigenpairs of nC that are more than rounding, `values` and `vectors`, and
-# `along`, the coordinates v_j'mu.
+# The eigenpairs of nC whose values exceed their rounding errors, `values` and
+# `vectors`, and `along`, the coordinates v_j'mu.
 sketch_spectrum <- function(sample) {
   moments <- sample$moments
   pairs <- .Call(C_r_eigen, sample$size * moments$covariance,
                  length(moments$mean))
-  # With n rows all eigenvalues after the n-th are rounding, however large.
+  # With n rows all eigenvalues after the n-th are rounding errors, however
+  # large.
   kept <- pairs$values > spectrum_tolerance * max(pairs$values, 0) &
     seq_along(pairs$values) <= sample$n
   vectors <- take_columns(pairs$vectors, kept)
@@ -204,7 +208,7 @@ sketch_spectrum <- function(sample) {
 spectrum_tolerance <- 1e-12
 
 # The score of F-KMSE as a function of a vector of lambdas: from the eigenvalues
-# that are not 0, their q_j, and what the zeros add to the sums.
+# that are not 0, their q_j, and the terms of the eigenvalues that are 0.
 sketch_score <- function(spectrum, n, select) {
   gamma <- spectrum$values
   q <- n^2 * spectrum$along^2 / gamma
@@ -269,7 +273,8 @@ sample_note.landmark_sample <- function(sample) {
   lost_line(sketch_sample(sample$sketch, sample$variable, sample$group))
 }
 
-# Words for what projection on the landmarks takes of mean k(x, x).
+# A line of print() on the share of mean k(x, x) that projection on the
+# landmarks loses.
 lost_line <- function(sample) {
   moments <- sample$moments
   if (is.na(moments$lost)) {
@@ -281,7 +286,7 @@ lost_line <- function(sample) {
   }
 }
 
-# Hints of a door for arguments that a sketch has settled.
+# Messages of errors for arguments that the sketch has already fixed.
 sketch_hints <- function(...) {
   stats::setNames(rep("must not be given: it is the sketch's own",
                       ...length()), c(...))

@@ -186,7 +186,7 @@ kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
   home <- parent.frame()
   calls <- list(groups = substitute(groups), weights = substitute(weights))
   values <- lapply(calls, eval, data, home)
-  # A dot does not mean the columns of groups and weights.
+  # A dot in the formula does not include the columns of groups and weights.
   used <- c(all.vars(calls$groups), all.vars(calls$weights),
             unlist(Filter(is_name, values)))
   landmarks <- formula_landmarks(
@@ -213,7 +213,7 @@ sketch_formula_arguments <- door_table(
 
 is_name <- \(x) is.character(x) && length(x) == 1L
 
-# A sketch without rows; `options` are arguments of the door.
+# A sketch without rows; `options` are the arguments of kme_sketch().
 empty_sketch <- function(landmarks, options) {
   new_fit("kme_sketch", list(
     landmarks = landmarks, n = 0, groups = NULL, kind = NULL, dropped = 0,
@@ -227,9 +227,9 @@ empty_sketch <- function(landmarks, options) {
 
 # --- Arguments -------------------------------------------------------------
 
-# A request with `columns`, the names of the columns that hold groups and
-# weights, besides the ones that are known. Groups and weights that are given
-# row by row stay arguments.
+# The request with a field `columns`: the names of the columns that hold groups
+# and weights, added to those in the argument `columns`. Groups and weights that
+# are given as one value for each row stay in the request.
 read_rows <- function(asked, columns = list()) {
   stream <- reads_source(asked)
   n <- NROW(asked$x)
@@ -302,7 +302,7 @@ check_landmark_list <- function(landmarks, asked) {
   unname(landmarks)
 }
 
-# An error if a column of groups or weights is also one of the landmarks.
+# Stops if a column of groups or weights is also one of the landmarks.
 check_columns_apart <- function(landmarks, columns) {
   used <- unlist(lapply(landmarks, landmark_columns))
   twice <- names(columns)[unlist(columns) %in% used]
@@ -382,8 +382,8 @@ run_sketch <- function(sketch, asked) {
   sketch
 }
 
-# Can all rows be read at once, as they are points already? Chunks would only be
-# copies of them.
+# Are the rows already points in the units of the kernel? Then they are read at
+# once, as chunks would only be copies of them.
 reads_in_place <- function(sketch, asked) {
   kernel <- sketch$landmarks[[1L]]$kernel
   is.matrix(asked$x) && is.double(asked$x) && is.null(sketch$bin) &&
@@ -441,8 +441,8 @@ fit_facts.kme_sketch <- function(x) {
     kernel_columns(x$landmarks[[1L]]$kernel))
 }
 
-# For each group rows, norm of the kernel mean, mean k(x, x) and the share of it
-# that is lost.
+# A data frame with a line for each group: its number of rows, the norm of its
+# kernel mean, its mean of k(x, x) and the share of that mean that is lost.
 fit_rows.kme_sketch <- function(x, ...) {
   check_any_rows(x)
   groups <- which(group_numbers(x, "weight") > 0)
@@ -569,7 +569,8 @@ more_arguments <- do.call(door_table, c("update.kme_sketch", row_arguments,
   x$sums <- x$sums[at]
   x["bins"] <- list(x$bins[at])
   x$n <- sum(group_numbers(x, "n"))
-  # The groups of dropped rows are not known.
+  # The groups of dropped rows are not known, so that none can be counted for
+  # these.
   x$dropped <- 0
   if (!is.null(x$bin)) x$left <- count_left(x)
   x

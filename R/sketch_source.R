@@ -144,7 +144,7 @@
 NULL
 
 # Does x yield rows (a function, a query, an Arrow stream, file names)? Other
-# sources hold them.
+# sources are rows in memory.
 is_stream <- function(x) {
   is.function(x) || is_opened(x) || is.character(x) && is.null(dim(x))
 }
@@ -196,15 +196,16 @@ new_row_stream <- function(x, read = NULL, chunk = 50000L) {
     source[c("close", "label", "anew")])
 }
 
-# The functions of a stream that are those of its source: `fetch` gives rows as
-# they come, NULL at the end. A source may give another source, which is then
-# read to its end and, as it is `ours`, closed.
+# The functions of a source that new_row_stream() calls. `fetch` returns rows,
+# however many come at once, and NULL at the end. A source may return another
+# source instead of rows; that one is read to its end and closed, because it was
+# not opened by the user (`ours`).
 open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
   kind <- source_kind(x)
   x <- switch(kind, blocks = row_blocks(x, chunk), "function" = ending(x), x)
   if (kind == "file") check_files(x)
   calls <- 0
-  # Has the file at work given no row yet?
+  # `bare` is TRUE while the file that is being read has given no row.
   bare <- FALSE
   inner <- NULL
   opened <- FALSE
@@ -288,10 +289,11 @@ row_blocks <- function(x, chunk) {
                       "query"))
   }
   query <- inherits(x, "DBIResultArrow")
-  # Older versions of DBI know no Arrow.
+  # getExportedValue() is used because older versions of DBI have no Arrow
+  # functions.
   fetch <- if (query) getExportedValue("DBI", "dbFetchArrowChunk")
   stream <- if (!query) nanoarrow::as_nanoarrow_array_stream(x)
-  # Batches are short, and so several make a block.
+  # Batches may be short, and so several of them make a block.
   new_blocks(function() {
     batches <- list()
     rows <- 0
@@ -316,8 +318,8 @@ new_blocks <- function(fetch, close, label = NULL) {
                  label = label), class = "row_blocks")
 }
 
-# The function x, with an error if it gives its data whole again and again and
-# so would have no end.
+# The function x, with an error if it returns the same rows again and again,
+# since reading them would never end.
 ending <- function(x) {
   force(x)
   last <- NULL
@@ -346,7 +348,7 @@ a_source <- function(parts) {
   })
 }
 
-# A connection, an integer with a class, is none.
+# A connection is an integer with a class, but it is not a vector of data.
 is_vector <- function(x) {
   is.null(dim(x)) && (is.numeric(x) || has_levels(x)) &&
     !inherits(x, "connection")
@@ -357,8 +359,8 @@ rows_of_vector <- function(x) {
     matrix(as_numbers(x, "x"), ncol = 1L)
 }
 
-# The rows of a file, or a source of them; without `read` by the reader that
-# goes with the name of the file.
+# The rows of a file, or a source that yields them. Without `read` the ending of
+# the file name decides how the file is read.
 read_file <- function(path, read, chunk) {
   is <- \(ending) grepl(paste0("[.]", ending, "$"), path, ignore.case = TRUE)
   rows <- if (is.null(read) && is("rds") || identical(read, readRDS)) {
@@ -384,8 +386,8 @@ read_file <- function(path, read, chunk) {
   rows_of_vector(rows)
 }
 
-# An error if something else than commas separates the columns of a file, which
-# would be read as one column of text.
+# Stops if something other than commas separates the columns of a file, because
+# read.csv() would make one column of text of them.
 check_commas <- function(path) {
   header <- if (file.exists(path)) readLines(path, 1L, warn = FALSE)
   header <- gsub("\"[^\"]*\"", "", header, useBytes = TRUE)
@@ -413,9 +415,9 @@ read_data <- function(path) {
   x[[1L]]
 }
 
-# Is x a vector without code, or a list of such vectors, and are its attributes?
-# A file may hold promises, which run when they are looked at, but not by
-# typeof() of an element of a list.
+# Are x and its attributes vectors without code, or lists of such vectors? A
+# file may hold promises, whose code runs when they are evaluated; typeof() of a
+# list element does not evaluate it.
 is_plain <- function(x, depth = 20L) {
   if (depth == 0L) {
     return(FALSE)
@@ -434,7 +436,8 @@ is_plain <- function(x, depth = 20L) {
 }
 
 # Blocks of rows of a file, by the reader of the package data.table; NULL where
-# that is not installed, or reads the first rows otherwise than read.csv().
+# that is not installed, or finds other types of columns in the first rows than
+# read.csv().
 csv_blocks <- function(path, chunk) {
   if (!file.exists(path) || !requireNamespace("data.table", quietly = TRUE)) {
     return(NULL)
@@ -461,9 +464,10 @@ csv_blocks <- function(path, chunk) {
       plain <- \(e) utils::read.csv(text = lines, header = FALSE,
                                     col.names = names(first),
                                     colClasses = classes)
-      # Rows with quotes within quotes, which fread() would leave doubled, or of
-      # which it warns, are left to read.csv(). A text of one string needs no
-      # temporary file, which a full disk would cut.
+      # read.csv() reads rows with quotes within quotes, which fread() would
+      # leave doubled, and rows at which fread() warns or stops. fread() writes
+      # several strings to a temporary file, which a full disk would cut, and so
+      # the lines are pasted into one.
       rows <- if (any(grepl("\"\"", lines, fixed = TRUE, useBytes = TRUE)))
         plain() else
           tryCatch(fast(text = paste(c(lines, ""), collapse = "\n"),
@@ -473,7 +477,8 @@ csv_blocks <- function(path, chunk) {
   }, \() close(file))
 }
 
-# The rows of a file with T and F as words in columns that had numbers `before`.
+# The rows of a file. Columns that had numbers `before` and now are logical
+# become text: the file has the words T and F there.
 keep_words <- function(rows, before) {
   rows[] <- Map(\(new, old) {
     if (is.numeric(old) && is.logical(new) && !all(is.na(new)))
@@ -482,8 +487,8 @@ keep_words <- function(rows, before) {
   rows
 }
 
-# The next n lines of a file, and more where a quoted field goes over lines;
-# empty lines alone are passed over.
+# The next n lines of a file, and more if a quoted field goes on in the next
+# line. If all lines are empty, the next n lines are read.
 next_lines <- function(file, n) {
   quotes <- \(x) sum(nchar(gsub("[^\"]+", "", x, perl = TRUE, useBytes = TRUE)))
   lines <- readLines(file, n, warn = FALSE)
@@ -506,7 +511,7 @@ check_files <- function(paths, name = "x") {
 }
 
 # The parts without files that are given twice, in one part or in two, with a
-# warning. Equal data may be other rows, and stay.
+# warning. Equal data in memory are kept, because they may be different rows.
 drop_twice <- function(parts) {
   gone <- logical(length(parts))
   seen <- twice <- character()
@@ -537,11 +542,12 @@ as_chunk <- function(x) {
   }
 }
 
-# Integers of 64 bits, as databases yield them, are doubles in a class that
-# hides what their bits mean from all but bit64.
+# A data frame in which integers of 64 bits, which databases yield, are doubles.
+# R stores such integers in the bits of doubles, and only the package bit64 can
+# convert them.
 plain_frame <- function(x) {
   x <- as.data.frame(x)
-  # Columns are found by their names.
+  # A name that is NA becomes text, because columns are found by their names.
   names(x)[is.na(names(x))] <- "NA"
   wide <- vapply(x, inherits, NA, "integer64")
   if (any(wide)) {
@@ -552,8 +558,9 @@ plain_frame <- function(x) {
   x
 }
 
-# The value of an expression; an error in it becomes one of the source, after so
-# many of its rows. `part` is the name of the part, NULL for the only one.
+# The value of an expression; an error in it becomes an error of the source,
+# whose message says that it came after so many `rows`. `part` is the name of
+# the part, NULL for the only one.
 from_source <- function(value, stream, rows, part = NULL) {
   tryCatch(value, error = \(e) {
     stop(source_error(
@@ -582,8 +589,8 @@ source_error <- function(parent, place, rows, part = NULL, hint = NULL) {
 
 # A uniform sample of `size` rows of a stream, all if there are no more, in
 # their order, in one pass. Each row draws a key, and the rows with the `size`
-# smallest keys are kept. Rows that no longer belong to them are thrown out
-# when there are `size` of these.
+# smallest keys are kept. The other rows are thrown out when there are more than
+# `size` of them.
 pilot_rows <- function(x, size, read = NULL, chunk = 50000L) {
   stream <- new_row_stream(x, read, chunk)
   on.exit(stream$close())
@@ -625,8 +632,8 @@ pilot_rows <- function(x, size, read = NULL, chunk = 50000L) {
   pilot
 }
 
-# A chunk with the columns of the first chunk only. Their kinds must be `first`,
-# those of the first chunk.
+# A chunk with the columns of the first chunk only. The kinds of these columns
+# must be those in `first`.
 match_chunk <- function(frame, first) {
   if (is.null(frame) || is.null(first)) {
     return(frame)
@@ -654,8 +661,8 @@ match_chunk <- function(frame, first) {
   frame
 }
 
-# The kinds of the columns, by their names; NA for a column of missing values
-# alone, which say nothing.
+# The kinds of the columns, by their names; NA for a column in which all values
+# are missing, since its kind cannot be known.
 frame_kinds <- function(frame) {
   if (!is.data.frame(frame)) {
     return(stats::setNames(rep("numeric", ncol(frame)), colnames(frame)))

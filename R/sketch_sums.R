@@ -1,4 +1,5 @@
-# The sums of a sketch: over the rows of a chunk, added up, and merged.
+# The functions that form the sums of a sketch over the rows of a chunk, add
+# them up, and merge them.
 
 # --- Rows ------------------------------------------------------------------
 
@@ -16,7 +17,7 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   }
   sketch$weighted <- sketch$weighted || !is.null(chunk$weights)
   if (is.null(chunk$groups)) {
-    # No copy of all rows is made.
+    # This case avoids a copy of all rows.
     add_group(sketch, 1L, chunk$points, chunk$weights)
   } else {
     add_groups(sketch, chunk)
@@ -27,7 +28,8 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
 add_groups <- function(sketch, chunk) {
   sketch$kind <- same_kind(sketch, chunk)
   sketch$groups <- union(sketch$groups, levels(chunk$groups))
-  # A variable of numbers that was taken for groups would make each row a group.
+  # If a numeric variable is given as groups by mistake, almost every row is a
+  # group, and the sums would fill the memory.
   m <- sum(vapply(sketch$landmarks, `[[`, 1L, "m"))
   check_memory(2 * if (sketch$moments > 1) m^2 else m, length(sketch$groups),
                "take fewer groups or landmarks",
@@ -53,12 +55,13 @@ by_numbers <- function(labels) {
   labels[order(padded, method = "radix")]
 }
 
-# The rows of a chunk that count: their number n and that of the `dropped` ones;
-# points and frames, the points and the columns of each variable; groups, a
-# factor, and the kind that they came as; weights.
+# A list about the rows of a chunk that are used: n, their number; dropped, the
+# number of rows that are left out for missing values; points and frames, the
+# points and the columns of each variable; groups, a factor; kind, the type of
+# column that the groups came in; weights.
 read_chunk <- function(sketch, rows, y, groups, weights) {
   landmarks <- sketch$landmarks
-  # Tibbles and data tables have other rules for columns.
+  # Tibbles and data tables have other rules for choosing columns.
   if (is.data.frame(rows)) rows <- plain_frame(rows)
   beside <- read_beside(sketch$columns, rows, groups, weights)
   frames <- if (is.null(y)) rep(list(rows), length(landmarks)) else
@@ -89,14 +92,14 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   ))
 }
 
-# The groups and the weights of rows, as they are given or in columns; groups
-# that are words as a factor.
+# The groups and the weights of rows, from the arguments or from columns. Groups
+# that are text become a factor.
 read_beside <- function(columns, rows, groups, weights) {
   beside <- list(groups = groups, weights = weights)
   for (name in names(columns)) {
     beside[[name]] <- chunk_column(rows, columns[[name]])
   }
-  # A level that is NA is a missing value.
+  # factor() makes a level that is NA a missing value.
   if (is.factor(beside$groups)) beside$groups <- factor(beside$groups)
   if (is.character(beside$groups)) {
     words <- check_factor(beside$groups)
@@ -108,8 +111,9 @@ read_beside <- function(columns, rows, groups, weights) {
 most_watched <- 2000
 most_chunks <- 200L
 
-# The sketch with a row for a chunk in `chunks`, and a warning if the chunk is
-# unlike those before and the last one was not.
+# The sketch with a row for this chunk in its matrix `chunks`. There is a
+# warning if the chunk is unlike those before it, but no second one if the last
+# chunk was, too.
 watch_chunk <- function(sketch, chunk) {
   now <- chunk_facts(sketch, chunk)
   chunks <- sketch$chunks
@@ -143,8 +147,8 @@ chunk_facts <- function(sketch, chunk) {
 }
 
 # Words for how a chunk with the facts `now` is unlike those before: projection
-# loses much more of it, or the quartiles of a column are those of before times
-# a number, as where its units changed. NULL if it is like them.
+# loses much more of it, or the quartiles of a column are a multiple of those
+# before, as happens if its units change. NULL if it is like them.
 chunk_change <- function(now, before) {
   usual <- colSums(before * before[, "rows"]) / sum(before[, "rows"])
   n <- now[["rows"]]
@@ -164,7 +168,8 @@ chunk_change <- function(now, before) {
   }
 }
 
-# The rows of both; if they are too many, neighbors become one.
+# The rows of both matrices; if there are too many, every two neighbors are
+# averaged.
 join_chunks <- function(a, b) {
   both <- Filter(length, list(a, b))
   shared <- Reduce(intersect, lapply(both, colnames))
@@ -191,7 +196,8 @@ same_kind <- function(sketch, more) {
   kinds
 }
 
-# The columns in which missing values count.
+# The columns that the landmarks use: a row with a missing value in these is
+# left out. If none of them is found, all columns are returned.
 used_columns <- function(landmarks, frame) {
   wanted <- colnames(frame) %in% landmark_columns(landmarks)
   if (any(wanted)) take_columns(frame, wanted) else frame
@@ -206,7 +212,8 @@ chunk_column <- function(rows, name) {
 
 # --- Sums ------------------------------------------------------------------
 
-# The sketch with rows of the group of number `at`, the points of each variable.
+# The sketch with more rows in the group of number `at`; `points` has an entry
+# for each variable.
 add_group <- function(sketch, at, points, weights) {
   sketch$sums[[at]] <- join_sums(sketch$sums[at][[1L]],
                                  new_sums(sum_rows(sketch, points, weights)))
@@ -244,7 +251,7 @@ sum_rows <- function(sketch, points, weights) {
   }
   if (length(points) == 2L) {
     sources <- Map(landmark_source, sketch$landmarks, points)
-    # sum w k(S, x) l(T, y)'
+    # This is sum w k(S, x) l(T, y)'.
     out$cross <- .Call(C_r_sketch_cross, sources[[1L]], sources[[2L]], weights)
   }
   out
@@ -267,13 +274,13 @@ sum_fourth <- function(landmarks, x, w) {
 
 # --- Compensated sums --------------------------------------------------------
 
-# Sums over rows whose total does not depend on how the rows were dealt to parts
-# by more than on the order of a few numbers (Neumaier):
+# Compensated sums over rows (Neumaier). How the rows were split into parts
+# changes their total no more than the order of a few numbers does:
 #   sum     the sums, a named list of arrays
 #   carry   what rounding has taken from each; NULL for nothing so far
 new_sums <- function(sums) list(sum = sums, carry = NULL)
 
-# NULL has the sums of no rows.
+# The sums over the rows of both; NULL stands for no rows.
 join_sums <- function(a, b) {
   if (is.null(a) || is.null(b)) {
     return(c(a, b))
@@ -331,7 +338,8 @@ fill_bins <- function(bins, landmarks, x, size) {
   bins
 }
 
-# The bins of both; the fuller one of the two that are being filled stays.
+# The full bins of both, and the fuller one of the two bins that are being
+# filled; the rows in the other are lost.
 join_bins <- function(a, b) {
   if (is.null(a) || is.null(b)) {
     return(c(a, b))
@@ -341,7 +349,7 @@ join_bins <- function(a, b) {
   a
 }
 
-# The number of rows that are in no full bin.
+# The number of rows that are in no full bin, also those that join_bins() lost.
 count_left <- function(sketch) {
   sketch$n - as.double(sketch$bin) * sum(full_bins(sketch))
 }
@@ -380,8 +388,8 @@ merge_sketches <- function(a, b) {
   out
 }
 
-# An error unless two sketches, called by their `labels`, stand on the same
-# landmarks.
+# Stops unless two sketches have the same landmarks; the error names them by
+# their `labels`.
 check_same_landmarks <- function(a, b, labels = c("the first", "the second")) {
   if (length(a$landmarks) != length(b$landmarks) ||
         !all(mapply(same_landmarks, a$landmarks, b$landmarks))) {

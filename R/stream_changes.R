@@ -122,8 +122,8 @@ kme_changes <- function(x, ..., B = 999, alpha = 0.05, min = 2, max = 15,
   fit
 }
 
-# Warnings of bins that are not exchangeable: they are like their neighbors
-# within segments, or their sizes n are.
+# Warns if bins are not exchangeable: if neighbors within a segment resemble
+# each other, or if neighboring sizes n do.
 warn_bins <- function(z, n) {
   if (z < unlikely_z) {
     warn_kernmean("bins are like their neighbors within segments (z = ",
@@ -173,10 +173,11 @@ gains_p <- function(gains, values = apply(gains, 2L, max)) {
 most_rounds <- 5L
 usual_most <- 15L
 
-# The cuts of the best segmentation. The costs of many segments tell what one
-# more segment gains where there is no change (Arlot, Celisse and Harchaoui's
-# penalty with constants from the data). The metric is that within the segments
-# found, and so segments and metric are found in turns.
+# The cuts of the best segmentation. The costs of many segments show what one
+# more segment gains if there is no further change (the penalty of Arlot,
+# Celisse and Harchaoui with constants from the data). Distances are in units of
+# the spread within the segments found, and so units and segments are estimated
+# in turns.
 rule_cuts <- function(x, least, most) {
   cuts <- integer()
   tried <- most
@@ -210,10 +211,11 @@ trace_cuts <- function(last, count) {
 
 set_draws <- 99L
 
-# The p-value `p` of one cut among the bins of its two segments, given the cuts
-# beside it, and the `set` of positions where it may be. The cut itself is in
-# the set, and so is each position unless the gain of the best cut over it is
-# rare under permutations on either side of it.
+# The p-value `p` of one cut, from the bins of its two segments and given the
+# cuts beside it, and the `set` of positions where the change may be. The cut
+# itself is in the set. Another position is in it unless the best cut gains more
+# over this position than it usually does when the bins before the position, and
+# those after it, are permuted among themselves.
 judge_cut <- function(x, ends, asked, p = NULL) {
   x <- take_columns(x, seq.int(ends[1L] + 1L, ends[3L]))
   n <- ncol(x)
@@ -289,8 +291,8 @@ fit_frame.kme_changes <- function(x) {
   cbind(x$bins$each[1:2], segment = unname(x$segment))
 }
 
-# The bins along the axis on which segments differ most, with the means of
-# segments, cuts and their sets.
+# The picture of the bins along the axis on which segments differ most, with the
+# means of the segments, the cuts and their sets.
 fit_picture.kme_changes <- function(object, type = NULL) {
   check_type(type, "bins")
   points <- t(new_day_points(object$bins, object$directions)$x)

@@ -2,14 +2,14 @@
 #
 # Offers from stream_days.R: times_columns.
 #
-# Days as points: each group of a sketch is a day (a batch, a bin of time), and
-# what is known of it are the mean of its rows' features, their covariance and
-# what the landmarks lose of them.
+# Days as points: each group of a sketch is a day (a batch, a bin of time). A
+# day is known by the mean and the covariance of the features of its rows and by
+# the share of them that the landmarks lose.
 #
 
 # --- Days of a sketch --------------------------------------------------------
 
-# An error unless a sketch has days that follow one another.
+# Stops unless `sketch` is a sketch whose groups are days in a row.
 check_days <- function(sketch, name = "x") {
   if (!inherits(sketch, "kme_sketch") || !length(sketch$groups) ||
         sketch$moments < 2) {
@@ -78,7 +78,7 @@ words_of_sizes <- function(sizes) {
 
 least_direction <- 1e-6
 
-# The units in which days are looked at:
+# The units in which days are compared:
 #   center   mean of the features of all rows
 #   basis    V diag(lambda)^{-1/2} of their covariance, r x directions matrix;
 #            directions with hardly any variance are rounding, and left out
@@ -107,7 +107,8 @@ times_columns <- \(x, by) x * rep(by, each = nrow(x))
 new_day_points <- function(days, directions) {
   units <- new_day_units(days$total, directions)
   n <- days$each$n
-  # The harmonic mean of equal sizes is that size, to the bit.
+  # The sizes are divided by their maximum so that the harmonic mean of equal
+  # sizes is exactly that size.
   harmonic <- max(n) / mean(max(n) / n)
   list(x = sqrt(harmonic) * cross(units$basis, days$means - units$center),
        noise = harmonic / n)
@@ -127,13 +128,13 @@ most_directions <- 40L
 ridge <- 0.3
 least_seen <- 0.9
 most_paired <- 10L
-# A smaller spread of a functional is rounding.
+# If the spread of a functional is smaller than this, it is rounding error.
 least_sd <- 1e-9
 
-# Functionals of the columns (means, spreads, covariances, shares of levels), as
-# linear functions of the mean feature of a day. The functions are the columns,
-# their products of two and indicators of levels, by ridge regressions at the
-# landmarks:
+# Functionals of the columns (means, spreads, covariances, shares of levels),
+# computed from linear functions of the mean feature of a day. These functions
+# are the columns, the products of two columns, and indicators of levels; ridge
+# regressions at the landmarks fit them:
 #   start     the intercepts of the functions
 #   slope     their slopes, r x functions matrix
 #   table     a row for each functional: its label, `of` which function it is,
@@ -164,8 +165,9 @@ new_functionals <- function(landmarks) {
        table = each[good, ], missing = each$label[!good])
 }
 
-# The functions at the landmarks, `values`, m x functions matrix, and the
-# `table` of all functionals made of them.
+# A list of `values`, the m x functions matrix of the functions at the
+# landmarks, and `table`, the functionals that are computed from these
+# functions.
 functional_targets <- function(variable) {
   raw <- if (is_factor_variable(variable)) {
     data.frame(x = factor(variable$levels, variable$levels))
@@ -202,7 +204,8 @@ functional_targets <- function(variable) {
   )
 }
 
-# The functionals at mean features (r x days), functionals x days matrix.
+# The functionals x days matrix of the functionals at the mean features of days
+# (r x days matrix).
 functional_values <- function(functionals, means) {
   each <- functionals$table
   raw <- functionals$start + cross(functionals$slope, means)
@@ -213,9 +216,9 @@ functional_values <- function(functionals, means) {
   values
 }
 
-# The functionals of a difference of mean features, in standard deviations of
-# their noise, linearized at the mean `center`; `covariance` is that of the
-# difference.
+# The change of each functional that belongs to a difference of mean features,
+# divided by its standard deviation. Functionals are linearized at the mean
+# `center`; `covariance` is the covariance of the difference.
 functional_z <- function(functionals, difference, center, covariance) {
   each <- functionals$table
   raw <- functionals$start + drop(cross(functionals$slope, center))

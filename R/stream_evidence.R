@@ -1,7 +1,9 @@
-# Evidence that may be looked at every day: capital of bets against "no change",
-# which by Ville's inequality reaches 1/alpha with chance alpha at most, however
-# long it is watched. Bets stand for a change that began on a certain day, so
-# that quiet days cost nothing; a prior over these days adds them up.
+# Evidence that may be looked at every day: it is the capital of a bettor
+# against "no change". If there is no change, it ever reaches 1/alpha with
+# probability at most alpha, however long it is watched (Ville's inequality).
+# Each bet is on a change that began on a certain day, so that days before that
+# change cost nothing; the evidence is the sum of their capitals, weighted by a
+# prior on these days.
 
 least_capital <- 1e-8
 most_starts <- 1000L
@@ -21,14 +23,15 @@ new_evidence <- function(scores, bettors) {
        logs = matrix(0, scores * bettors, 0L))
 }
 
-# The evidence after another day. bets(k) has the logarithms of what bets on a
-# change k days ago make of the day.
+# The evidence after another day. bets(k) returns the logarithms of the factors
+# by which this day multiplies the capital of bets on a change k days ago.
 bet_day <- function(evidence, bets) {
   count <- evidence$count + 1L
   starts <- c(evidence$starts, count)
   logs <- cbind(evidence$logs, 0) + bets(count - starts + 1L)
   found <- .Call(C_r_weigh, logs, starts, count, evidence$scores)
-  # Starts that will not lead again are dropped, which lowers the evidence.
+  # Starts that are unlikely to lead again are dropped. That can only lower the
+  # evidence, so that it stays valid.
   kept <- utils::head(order(-found$lead), most_starts)
   kept <- sort(kept[found$lead[kept] > log(least_capital)])
   replace(evidence, c("count", "starts", "logs", "log", "run", "since"), list(
@@ -45,13 +48,15 @@ row_bettors <- 2L * row_axes * length(row_sizes) + 6L
 most_staked <- 0.5
 memory <- c(1, 0.8)
 
-# Differences of two streams so far, in all and with a memory that fades:
+# The differences of two streams so far, once with equal weights and once with
+# weights that fade:
 #   n     number of rows that they are worth
 #   sum   sums of differences of mean features, times rows, r x 2 matrix
 new_path <- function(rank) list(n = c(0, 0), sum = matrix(0, rank, 2L))
 
-# Bets on the rows of two streams, an r x bettors matrix, as days before suggest
-# them: axes of most variance in either direction, and the difference so far.
+# Bets on the rows of two streams, an r x bettors matrix. They are chosen from
+# earlier days: the axes of largest variance, in both directions, and the
+# difference of the streams so far.
 stream_bets <- function(basis, path) {
   axes <- take_columns(basis, rep_len(seq_len(min(row_axes, ncol(basis))),
                           row_bettors - 6L))
@@ -62,12 +67,14 @@ stream_bets <- function(basis, path) {
         product(basis, cbind(ahead / 4, ahead / 2, ahead)))
 }
 
-# The logarithms of what bets make at least of a day on which both streams x and
-# y have one law. With y = a'(phi - c), |y| <= b < 1, the product of 1 + y over
+# The logarithms of lower bounds for the factors by which a day of the streams x
+# and y multiplies the capital of bets against "both have the same
+# distribution". With y = a'(phi - c), |y| <= b < 1, the product of 1 + y over
 # rows is at least exp(a's - kappa a'Ma), where s and M are the sums of phi - c
-# and (phi - c)(phi - c)' and kappa = -(log(1 - b) + b)/b^2; a is h/n of the bet
-# for streams of n rows, h the fewer rows of the two. `reach` is the largest
-# possible |phi - c|; bets that are too large for it are cut.
+# and (phi - c)(phi - c)' and kappa = -(log(1 - b) + b)/b^2; a is the bet times
+# h/n, where n is the number of rows of the stream and h the smaller of both
+# numbers. `reach` is the largest possible |phi - c|; a bet for which |y| could
+# be too large is scaled down.
 stream_logs <- function(bets, x, y, center, reach) {
   size <- reach * sqrt(column_dots(bets))
   bets <- times_columns(bets, pmin(1, most_staked / pmax(size, 1e-6)))

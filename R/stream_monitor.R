@@ -256,8 +256,8 @@ read_reference <- function(reference, days) {
   kept
 }
 
-# The largest possible k(x, x), which bets on rows need; they also need rows of
-# weight 1.
+# The largest possible k(x, x), which bets on rows need. Stops if it is not
+# known, or if rows have weights, for which these bets do not hold.
 most_value <- function(sketch, name) {
   landmarks <- sketch$landmarks[[1L]]
   value <- if (is_factor_variable(landmarks$variable)) 1 else
@@ -294,8 +294,8 @@ warn_reference <- function(monitor) {
   }
 }
 
-# Warnings of a day that has much fewer rows than `others`, or of which the
-# landmarks lose much more.
+# Warns if a day has far fewer rows than the days in `others`, or if the
+# landmarks lose much more of it.
 warn_day <- function(day, others) {
   if (day$n < min(others$n) / most_uneven) {
     warn_kernmean("'", day$day, "' has ", rows_of(day$n), ", other days ",
@@ -352,7 +352,8 @@ judge_days <- function(monitor, x, y, days) {
   monitor
 }
 
-# The monitor of one stream after a day, judged by its ranks.
+# The monitor of one stream after another day, which is judged by its rank among
+# the days so far.
 judge_ranks <- function(monitor, day) {
   warn_day(day, monitor$days$each)
   monitor$days <- days <- add_day(monitor$days, day)
@@ -362,7 +363,8 @@ judge_ranks <- function(monitor, day) {
   scores <- rbind(scored$distances, values, -values)
   count <- ncol(scores)
   ranks <- last_ranks(scores)
-  # Landmarks may be rows of the first reference, and lose nothing of them.
+  # The days of the first reference are left out: landmarks may be rows of these
+  # days, of which they lose nothing.
   lost <- rbind(days$each$lost[-seq_len(monitor$first)])
   kept <- setdiff(which(scored$kept > 0L), count)
   before <- take_columns(values, kept)
@@ -387,8 +389,8 @@ last_ranks <- function(scores) {
   as.integer(rowSums(scores >= last - 1e-9 * abs(last)))
 }
 
-# The monitor of two streams after a day, judged by its rows; on the first day
-# there are no bets. `height` is the largest possible k(x, x).
+# The monitor of two streams after another day, which is judged by its rows.
+# There are no bets on the first day. `height` is the largest possible k(x, x).
 judge_rows <- function(monitor, x, y, height) {
   total <- monitor$days$total
   path <- monitor$path
@@ -412,10 +414,10 @@ judge_rows <- function(monitor, x, y, height) {
              z)
 }
 
-# The monitor with the evidence after a day's bets and with the day's row in the
-# table. `found` has columns of that row, `z` those of the functionals; `usual`
-# has the functionals on the day and those that they are compared with, in two
-# columns.
+# The monitor with the evidence after a day and a row for this day in its table.
+# `found` holds some columns of the row, and `z` the z of each functional.
+# `usual` has two columns: the values of the functionals on this day, and the
+# values with which they are compared.
 add_judged <- function(monitor, day, bets, found, usual, z) {
   evidence <- bet_day(monitor$evidence, bets)
   monitor$evidence <- evidence
@@ -453,8 +455,9 @@ update.kme_monitor <- function(object, x = NULL, ..., y = NULL,
   judge_days(monitor, x, sketched(y), x$groups)
 }
 
-# The monitor with a new claim. Judged days become the reference, but for those
-# since the change of an alarm, whose rows still count in the units.
+# The monitor with a new claim. The days judged so far join the reference,
+# except those since the change if there was an alarm. The rows of these days
+# still count in the units.
 restart_monitor <- function(monitor) {
   last <- claim_rows(monitor)
   if (!monitor$streams) {
@@ -486,9 +489,9 @@ fit_lines.kme_monitor <- function(x, digits) {
   )
 }
 
-# Words for the dates after `last` that are missing; NULL where days are no
-# dates, or mostly do not follow each other. Weekdays that no day has had do not
-# count as missing.
+# Words for the dates after `last` that are missing; NULL if the names of days
+# are not dates, or if most of them do not follow each other. A date is not
+# missing if its day of the week never occurs, as with Sundays.
 missing_line <- function(days, last) {
   dates <- as.Date(days, "%Y-%m-%d")
   if (!identical(format(dates), days)) {
@@ -555,7 +558,7 @@ summary.kme_monitor <- function(object, day = NULL, ...) {
             class = "summary.kernmean_fit")
 }
 
-# A data frame of the functionals on a day, largest z first.
+# A data frame of the functionals on a day, the largest |z| first.
 moved_columns <- function(x, day) {
   rows <- fit_rows(x)
   day <- day %||% rows$day[nrow(rows)]
