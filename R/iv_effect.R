@@ -1,8 +1,8 @@
 # Functionals of instrumental-variable fits, in the notation of iv_weak.R; a
-# classic fit is one with alpha = 0 and without a straight part. A functional b
-# of theta has the representer q = (P - alpha D)Z xi, xi = (A_+ + mu)^-1 b, and
-# the debiased estimate, one more step of the ridge, is mean(a y), a = (P -
-# alpha D)Z c, c = (2/(v + mu) - v/(v + mu)^2) b in the axes of A_+ = V diag(v)
+# classic fit has alpha = 0 and no linear columns. A functional b'theta has the
+# representer q = (P - alpha D)Z xi, where xi = (A_+ + mu)^-1 b. The debiased
+# estimate takes one more step of the ridge: it is mean(a y) with a = (P - alpha
+# D)Z c, where c = (2/(v + mu) - v/(v + mu)^2) b in the axes of A_+ = V diag(v)
 # V'.
 
 #' @section Instruments:
@@ -103,7 +103,7 @@ kme_effect.rkhs_iv <- function(x, functional = "derivative", of = NULL, ...,
     fit$influence <- wide * fit$influence
     fit$variance <- wide^2 * fit$variance
   }
-  # The weights of a difference have the mean 0.
+  # The weights of a difference have the mean 0, so no effective size is shown.
   if (name != "target" || nested) fit$ess <- NA_real_
   new_iv_effect(x, block, c(fit, lambda = system$lambda, mu = mu), name,
                 clusters, system$correct, task$strength, asked)
@@ -126,8 +126,8 @@ iv_effect_arguments <- door_table(
   ), aside = "x"
 )
 
-# The effect of the name `name` on a fit of instruments, from an iv_debiased()
-# estimate.
+# Makes the effect called `name` of an instrumental-variable fit from what
+# iv_debiased() returns.
 new_iv_effect <- function(fit, block, estimate, name, clusters, correct,
                           strength, asked) {
   label <- \(value) stats::setNames(value, name)
@@ -180,10 +180,11 @@ new_effect_system <- function(ridge, y, l, axes, lambda,
        first = first, shown = shown, size = size)
 }
 
-# The task of a fit with its moments, `whole`, and the strength of its
-# instruments. Where exogenous columns stay as they are, nothing but the other
-# instruments says what happens: then functions of them are partialled out, with
-# a ridge and, unless it was given, a correction by what is left.
+# Returns the task of a fit with its moments, `whole`, and the strength of its
+# instruments. If the change leaves the exogenous columns as they are, only the
+# other instruments tell its effect. Then functions of the exogenous columns are
+# partialled out, the ridge is chosen anew, and so is the correction, unless the
+# user gave it.
 effect_task <- function(fit, moved) {
   task <- weak_task(fit)
   if (is_nested_fit(fit)) {
@@ -235,10 +236,11 @@ effect_system <- function(task) {
   )
 }
 
-# The system of a nested fit: the rows of both moments, one after the other. The
-# first have the features of g, the second those of -wg and of h, each after a
-# constant with a penalty too small to matter; instruments have a constant of
-# their own.
+# The system of a nested fit has the rows of both moments, one after the other.
+# The rows of the first moment have the features of g; those of the second have
+# the features of -wg and of h. Each function has a constant before its
+# features, with a penalty too small to matter, and the instruments have a
+# constant of their own.
 nested_system <- function(fit, task, what) {
   n <- fit$n
   rows <- lapply(task$rows, which)
@@ -285,7 +287,7 @@ nested_actions <- function(task, rows, n) {
         cbind(matrix(0, nrow(c), ncol(d)), c))
 }
 
-# Warnings where the instruments of a moment are weak.
+# Warns if the instruments of a moment are weak.
 warn_intervals_of <- function(fit, task) {
   if (!is_nested_fit(fit)) {
     return(warn_intervals(task$strength))
@@ -293,7 +295,8 @@ warn_intervals_of <- function(fit, task) {
   for (of in names(task$rows)) warn_intervals(nested_strength(fit, task, of))
 }
 
-# The strength of the instruments of a moment of a nested fit, `of` its block.
+# The strength of the instruments of a moment of a nested fit; `of` is the name
+# of their block.
 nested_strength <- function(fit, task, of) {
   learner <- if (of == "d") "a" else "b"
   blocks <- stats::setNames(fit$blocks[c(learner, of)], c("x", "z"))
@@ -307,9 +310,9 @@ nested_strength <- function(fit, task, of) {
   moment_strength(moment)
 }
 
-# The penalty of a fit, or the best of its cross-validation, but then no more
-# than the largest eigenvalue: the direction that is best predicted must not be
-# shrunk much.
+# The penalty of a fit, or the best one of its cross-validation. The best one is
+# taken to be at most the largest eigenvalue, except in nested fits, because the
+# direction that is predicted best must not be shrunk much.
 effect_penalty <- function(fit, system) {
   if (is.null(fit$cv)) {
     return(fit$mu[[1L]])
@@ -321,7 +324,7 @@ effect_penalty <- function(fit, system) {
 
 # --- Functionals -------------------------------------------------------------
 
-# The change that an effect is of.
+# The change whose effect is estimated:
 #   moved          the columns of x that it moves
 #   along          a direction of the points, for a derivative; or
 #   before, after  points, for a policy; or
@@ -355,7 +358,7 @@ iv_change <- function(fit, block, asked, name) {
   new_change(of, along = first_direction(kernel, ncol(block$sample$x), of))
 }
 
-# The change by one policy, or from a first one to a second.
+# The change from the data to a policy, or from a first policy to a second.
 policy_change <- function(block, frame, policies) {
   frames <- lapply(c(policies), \(policy) {
     after <- policy(frame)
@@ -382,7 +385,7 @@ policy_change <- function(block, frame, policies) {
   new_change(which(moves), before = points[[1L]], after = points[[2L]])
 }
 
-# New points, or an embedding.
+# Returns the target as new points, or as an embedding.
 iv_target <- function(fit, block, target, smooth) {
   embedded <- inherits(target, "kme") || is_mixture(target)
   if (embedded && is.null(smooth)) {
@@ -410,15 +413,16 @@ iv_target <- function(fit, block, target, smooth) {
        covariances = array(diag(smooth^2, d), c(d, d, new$m)))
 }
 
-# New rows; an error in them names the argument that they come from.
+# Reads new rows; an error in them names the argument that they come from.
 named_rows <- function(block, rows, name) {
   tryCatch(block_newdata(block, rows, "x"), kernmean_error_input = \(e) {
     stop_input(sub("newdata", name, conditionMessage(e), fixed = TRUE))
   })
 }
 
-# The functional of the features, m, and of the design, a row for each row that
-# it is averaged over; one row for a target that is no sample.
+# Returns the functional of the features, `m`, and of the design. Each has a row
+# for each row that the functional is averaged over, or one row if the target is
+# an embedding.
 iv_functional <- function(fit, task, system, change, what) {
   block <- fit$blocks[[function_block(fit, what)]]
   sample <- block$sample
@@ -453,8 +457,9 @@ iv_functional <- function(fit, task, system, change, what) {
   at_points(target)
 }
 
-# All features of points z, from those m of the map: the straight columns come
-# first; in a nested fit the constant does, with the value given.
+# Returns all features of the points z from the features m of the map. The
+# linear columns come before m; in a nested fit the constant comes first, with
+# the given value.
 with_line <- function(system, z, m, constant) {
   if (!is.null(system$size)) {
     return(cbind(rep(constant, nrow(m)), m) *
@@ -464,8 +469,8 @@ with_line <- function(system, z, m, constant) {
   cbind(if (length(slopes)) product(z, slopes), m)
 }
 
-# Rows of the design with controls at their means, without the exogenous columns
-# that are partialled out.
+# Returns rows of the design with the controls at their means, without the
+# exogenous columns that are partialled out.
 mean_design <- function(system, rows) {
   known <- ncol(system$design)
   if (!is.null(system$given)) known <- known - ncol(system$given$back)
@@ -498,13 +503,13 @@ embedding_functional <- function(system, sample, map, target) {
 # --- Estimates and their errors ----------------------------------------------
 
 # The debiased estimate of a functional, see iv_functional(), with its errors.
-# `target`: it is averaged over other rows than those of the fit; n: rows of the
-# fit.
+# `target` says that the functional is averaged over other rows than those of
+# the fit, and n is the number of rows of the fit.
 iv_debiased <- function(s, functional, target, mu, clusters, n) {
   size <- length(s$y)
   design <- qr(s$design)
   h <- qr.Q(design)
-  # From outcomes to coefficients of the design.
+  # The matrix `by` turns outcomes into the coefficients of the design.
   by <- if (ncol(h)) backsolve(qr.R(design), t(h)) else t(h)
   m <- product(functional$m - product(functional$design, s$partial), s$axes)
   of <- new_functional(m, if (target) rep(1, nrow(m)) else s$root[s$rows]^2)
@@ -521,7 +526,7 @@ iv_debiased <- function(s, functional, target, mu, clusters, n) {
   middle <- mean(of$weights * values)
   influence <- iv_influence(s, a * residuals / size,
                             of$weights * (values - middle) / nrow(m), target, n)
-  # Weights of outcomes hold the weights of rows once.
+  # The rows of z are multiplied by roots of weights, which is undone here.
   distance <- \(w) sqrt(sum((colMeans(w / s$root * s$ridge$z) - of$target)^2))
   of_outcomes <- \(w) by_row(s, w * n / size, s$first, n, 0)
   list(
@@ -535,8 +540,8 @@ iv_debiased <- function(s, functional, target, mu, clusters, n) {
   )
 }
 
-# The weights (P - alpha D) Zc of outcomes, less what the orthonormal columns h
-# of the design have of them.
+# The weights (P - alpha D) Zc of outcomes, less their projection on the
+# orthonormal columns h of the design.
 instrument_weights <- function(s, h, c) {
   u <- times_vector(s$ridge$z, c)
   own <- take_rows(rowsum(s$l * u, s$own), s$own)
@@ -544,22 +549,22 @@ instrument_weights <- function(s, h, c) {
   length(s$y) * s$root * (q - along_columns(h, q))
 }
 
-# hh'v
+# Returns hh'v, the projection of v on the columns of h.
 along_columns <- function(h, v) {
   if (ncol(h)) times_vector(h, cross(h, as.matrix(v))) else 0
 }
 
-# Values of the rows of a system for the n rows of the sample: those of the rows
-# `of`, and elsewhere `none`.
+# Spreads values x over the n rows of the sample: a system has them for its rows
+# `of`, and the other rows of the sample get `none`.
 by_row <- function(s, x, of, n, none) {
   if (all(of)) x else replace(rep(none, n), s$unit[of], x[of])
 }
 
 times_vector <- \(matrix, v) drop(product(matrix, as.matrix(v)))
 
-# The influence of rows on an estimate, one column: `own` of each row of the
-# system, and `spread` of each row of the functional, which come last where they
-# are of another sample.
+# The influence of rows on an estimate, as a matrix of one column. `own` is the
+# influence of each row of the system, and `spread` that of each row of the
+# functional. If the latter are rows of another sample, they come last.
 iv_influence <- function(s, own, spread, target, n) {
   influence <- numeric(n)
   each <- rowsum(own, s$unit)
@@ -568,11 +573,11 @@ iv_influence <- function(s, own, spread, target, n) {
   as.matrix(if (target) c(influence, spread) else influence)
 }
 
-# Residuals of fits without each unit, h: the orthonormal columns of the design.
-# With the adversary w as an unknown beside theta, the normal matrix [-(F'F +
-# lambda I), F'Z; Z'F, mu I - alpha Z'DZ] loses what the rows f and z of a unit
-# make of it, and so loses the rank of three times its rows; the D of other rows
-# stays.
+# Returns the residuals of each unit from a fit without it; h has the
+# orthonormal columns of the design. With the adversary w as an unknown beside
+# theta, the normal matrix is [-(F'F + lambda I), F'Z; Z'F, mu I - alpha Z'DZ].
+# To leave out a unit, the part of its rows f and z is subtracted, whose rank is
+# three times their number. The D of the other rows is not changed.
 iv_left_out <- function(s, h, mu, residuals, unit) {
   inverse <- c(rep(1, ncol(h)), ridge_inverse(s$ridge, mu))
   z <- cbind(h, s$ridge$z)
@@ -593,7 +598,7 @@ iv_left_out <- function(s, h, mu, residuals, unit) {
     rest <- diag(nrow(rows)) + inner %*%
       cbind(rbind(one, -one, none), rbind(-one, none, none),
             rbind(none, none, own))
-    # A unit that alone says something of a direction stays.
+    # If a direction rests on this unit alone, its residuals stay as they are.
     if (rcond(rest) > 1e-10) {
       left <- solve(rest, c(adversary[i], residuals[i], residuals[i]))
       residuals[i] <- left[length(i) + at]
@@ -602,7 +607,8 @@ iv_left_out <- function(s, h, mu, residuals, unit) {
   residuals
 }
 
-# Rows of a unit that is left out; larger ones take long, and move little more.
+# Units with more rows are not left out, which would take long and change
+# little.
 most_left_out <- 500L
 
 fit_lines.kme_effect_iv <- function(x, digits) {

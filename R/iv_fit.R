@@ -19,8 +19,8 @@ fit_iv <- function(task) {
   new_iv(task, system, penalty, solution)
 }
 
-# The task with its moments and ridges, and with what goes by the strength of
-# the instruments.
+# Returns the task with its moments and ridges, and with the settings that
+# depend on the strength of the instruments.
 settle <- function(task, folds) UseMethod("settle")
 
 settle.iv_classic <- function(task, folds) {
@@ -44,8 +44,9 @@ settle.iv_weak <- function(task, folds) {
   task
 }
 
-# The task with the strength of instruments beside exogenous columns. Functions
-# of these are partialled out of the fit as well where it is a line.
+# Returns the task with the strength of the instruments beside exogenous
+# columns. If a line is fitted, functions of the exogenous columns are
+# partialled out of the fit as well.
 beside_exogenous <- function(task, columns) {
   given <- given_task(task, columns)
   strength <- identified(task, instrument_strength(given, columns), columns)
@@ -105,7 +106,7 @@ new_iv <- function(task, system, penalty, solution) {
     n = length(task$y), method = sub("iv_", "", class(task)),
     centered = task$center, landmarks = task$control$landmarks,
     arguments = task$arguments,
-    # These cannot be made again.
+    # Random features cannot be drawn again, so the fit keeps them.
     maps = if (!is.null(task$control$features)) lapply(task$maps, small_map)
   )
   new_fit(c(if (nested) "rkhs_iv_nested", "rkhs_iv"), c(
@@ -156,7 +157,7 @@ adversaries <- function(task, system, theta) {
   }))
 }
 
-# The fields of a fit that has errors.
+# Returns the further fields of a fit that has standard errors.
 inference <- function(task, ...) UseMethod("inference")
 
 inference.iv_classic <- function(task, ...) NULL
@@ -165,7 +166,7 @@ inference.iv_weak <- function(task, system, penalty, solution, intercept) {
   strength <- task$strength
   cv <- penalty$cv
   mu <- if (is.null(cv)) penalty$mu else cv$mu[which.min(cv$score)]
-  # The best predicted direction must not be shrunk much in intervals.
+  # In intervals the direction that is predicted best must not be shrunk much.
   top <- max(system$spectrum$values)
   if (top > 0) mu <- min(mu, top)
   errors <- iv_errors(task, system, solution$theta$g, mu)
@@ -173,11 +174,13 @@ inference.iv_weak <- function(task, system, penalty, solution, intercept) {
     map = small_map(task$maps$a), partial = task$partial$a,
     slopes = attr(task$straight, "slopes"), given = task$given
   ))
-  # As many numbers as lines leave nothing to test.
+  # If the instruments tell only as many numbers as there are slopes, no number
+  # is left for a test.
   if (strength$span - length(attr(strength, "columns")) < 1) {
     errors$overid[] <- NA
   }
-  # A line has the errors of a line, without the curve.
+  # Beside a line without penalty there may be a curve; the table then has the
+  # coefficients and errors of the line alone.
   alone <- task$linear == Inf && !has_no_curve(task)
   c(task[c("correct", "linear", "keep")], line_table(task, if (alone) {
     iv_errors(task, line_system(task, system))
@@ -218,7 +221,8 @@ warn_linear <- function(task) {
   }
 }
 
-# A projection that keeps all directions makes instruments say nothing.
+# Warns if a projection keeps nearly all directions, because the instruments
+# then say nothing.
 warn_instruments <- function(task, ranks) {
   lambda <- used_ridges(task)
   for (of in names(lambda)[lambda == 0]) {

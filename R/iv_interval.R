@@ -1,5 +1,5 @@
-# Intervals of coefficients, and one of the slope of a straight line that holds
-# for instruments of any strength.
+# Intervals of coefficients, and an interval of the slope of a straight line
+# that holds however weak the instruments are.
 
 #' Intervals of instrumental-variable estimates
 #'
@@ -91,8 +91,8 @@ confint.rkhs_iv <- function(object, parm, level = 0.95, ...,
 #' @export
 confint.kme_effect_iv <- confint.rkhs_iv
 
-# The task of a fit, as one of method "weak", with its maps and, but for a
-# nested fit, what its design says of them.
+# The task of a fit, as one of method "weak", with its maps and, unless the fit
+# is nested, the coefficients of the features on the design.
 weak_task <- function(fit) {
   asked <- fit$arguments
   task <- with_design(
@@ -113,10 +113,10 @@ weak_task <- function(fit) {
   task
 }
 
-# Anderson and Rubin's interval of the slope beta of a straight line in the one
-# endogenous column, a matrix of one row: where r'Pr over its mean, r = y - beta
-# x given exogenous columns and controls, is not too large by the gamma law of
-# its moments.
+# Returns Anderson and Rubin's interval of the slope beta of a straight line in
+# the one endogenous column, a matrix of one row. Let r = y - beta x, given
+# exogenous columns and controls. The interval has those beta for which r'Pr
+# over its mean is not too large by the gamma law with its moments.
 line_interval <- function(fit, level, clusters) {
   task <- line_task(fit, clusters)
   unit <- power_below(max(abs(task$y)))
@@ -140,8 +140,8 @@ line_interval <- function(fit, level, clusters) {
     c(NA, NA), 1L, dimnames = list(colnames(counted$values)[column], NULL))
 }
 
-# The task of a fit with one endogenous column, what exogenous columns say taken
-# out.
+# The task of a fit with one endogenous column. Functions of the exogenous
+# columns are partialled out.
 line_task <- function(fit, clusters) {
   task <- weak_task(fit)
   if (!is.null(clusters)) task$clusters <- factor(clusters)
@@ -160,8 +160,9 @@ line_task <- function(fit, clusters) {
   if (is.null(columns)) with_moments(task) else partialled(task)
 }
 
-# The sums over rows, or clusters, that r'Pr and its law are polynomials of beta
-# of: L'y and L'x, and the products of what each row adds to them.
+# r'Pr and its law are polynomials of beta. Their coefficients are these sums
+# over rows, or clusters: L'y and L'x, and the products of what each row adds to
+# them.
 line_sums <- function(task, unit) {
   target <- task_targets(task, seq_along(task$y))
   out <- qr.coef(qr(target[, -1L, drop = FALSE]), target[, 1L])
@@ -177,10 +178,10 @@ line_sums <- function(task, unit) {
   })
 }
 
-# Where the p-value is 1 - level along the circle of beta = best + far
-# tan(angle): the slopes there are `ends`, and `open` says that the interval has
-# the slopes at infinity. `free` is the share of degrees of freedom that is
-# left.
+# Finds the slopes where the p-value is 1 - level, on the circle of angles with
+# beta = best + far tan(angle). `ends` are these slopes, and `open` says that
+# the interval goes to infinity. `free` is the share of degrees of freedom that
+# is left.
 ratio_angles <- function(sums, free, level) {
   best <- sum(sums$all[, 1L] * sums$all[, 2L]) / sum(sums$all[, 2L]^2)
   far <- sqrt(sum(diag(sums$yy)) / sum(diag(sums$xx)))

@@ -384,8 +384,8 @@ a_lambda <- maybe(number(), "gcv")
 penalties <- maybe(numbers(0, open = TRUE))
 an_iv_control <- is_a("iv_control", "iv_control(...)")
 
-# The kind of `preset`: the numbers of the authors' rules, or others in their
-# place.
+# The kind of `preset`: the numbers of the authors' rules, "nnpiv", or a list of
+# numbers that replace some of them.
 a_preset <- maybe(new_kind(paste(
   "\"nnpiv\", or a list of positive numbers among delta_scale, delta_exp,",
   "alpha_scale and gamma (which may be \"auto\")"
@@ -540,8 +540,8 @@ nested_arguments <- door_table(
   units = c("a", "b", "c", "d", "y", "w", "subset"), hints = iv_arguments$hints
 )
 
-# The fit of a request. `called` has its names for the blocks of the estimator,
-# see iv_task.R.
+# The fit of a request. `called` has the user's names of the blocks of the
+# estimator, see iv_task.R.
 fit_instruments <- function(asked, called, lambda, mu, ratio = 1, w = NULL) {
   control <- asked$control
   preset <- asked$preset
@@ -575,14 +575,15 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1, w = NULL) {
   })
 }
 
-# The ridges that are asked for, or those that stand in their place.
+# Returns the ridges that the user gave, and the default for the others.
 asked_ridges <- function(asked, lambda) {
   lambda[lengths(lambda) == 0L] <- if (asked$penalty == "l2") 0 else
     if (is.null(asked$preset)) "gcv" else NA
   lambda
 }
 
-# The settings with the rule, and with the rows of landmarks.
+# Returns the settings of iv_control(), with the default rule and the rows of
+# the landmarks filled in.
 settled_control <- function(asked, nested, n) {
   control <- asked$control
   control$rule <- control$rule %||%
@@ -654,8 +655,8 @@ read_row_weights <- function(weights, n) {
 # --- Reading -----------------------------------------------------------------
 
 # The blocks of a fit as variables, with the kernels that the argument `kernel`
-# says. With a preset, numeric columns without a kernel have that of the
-# authors, in their own units.
+# gives. With a preset, numeric columns without a kernel get the kernel of the
+# authors and are not scaled.
 read_blocks <- function(data, kernel, scale, preset) {
   data <- Map(as_factors, data, names(data))
   brings <- vapply(data, has_own_kernel, NA)
@@ -682,8 +683,8 @@ read_blocks <- function(data, kernel, scale, preset) {
 }
 
 # The kernel of each block by the argument `kernel`, one kernel or a list by
-# name; NULL where it says none. One kernel is not for blocks that bring their
-# own: `brings` is a logical vector with the names of the blocks.
+# name; NULL for a block without one. A single kernel is not used for blocks
+# that bring their own. `brings` says which do, with the names of the blocks.
 block_kernels <- function(kernel, brings) {
   blocks <- names(brings)
   kernels <- stats::setNames(vector("list", length(blocks)), blocks)
@@ -762,8 +763,9 @@ rkhs_iv_nested.formula <- function(formula, data = NULL, w = NULL,
               c("w", "subset"), ...)
 }
 
-# The fit of a door to the formula of the method that calls this, whose units
-# are `.units`; for `.dots` see iv_parts().
+# Reads the formula of the method that calls this function, and fits `.door` to
+# it. `.units` are the names of arguments with a value for each row; for `.dots`
+# see iv_parts().
 fit_moments <- function(.door, .dots, .units, ..., .controls = NULL) {
   frame <- parent.frame()
   parts <- iv_parts(given_formula(frame), .dots, .controls)
@@ -772,7 +774,8 @@ fit_moments <- function(.door, .dots, .units, ..., .controls = NULL) {
   read <- read_sides(stats::setNames(kinds, names(parts)), .units,
                      parts = parts, frame = frame)
   y <- plain_term(read$y)
-  # Rows outside the first moment of a nested fit need none.
+  # Rows outside the first moment of a nested fit need no outcome, and the door
+  # checks the others.
   if (length(.dots) == 2L) y <- check_outcome(y, NROW(y), read$names$y)
   if (!is.null(read$rows)) names(y) <- read$rows
   fit <- do.call(.door, c(
@@ -782,7 +785,7 @@ fit_moments <- function(.door, .dots, .units, ..., .controls = NULL) {
   keep_layout(name_levels(fit, read$names[[names(.dots)[1L]]]), read)
 }
 
-# The fit with the coefficients of a factor called by its name.
+# Renames the coefficients of a factor after its name in the formula.
 name_levels <- function(fit, name) {
   block <- fit$blocks[[1L]]
   labels <- names(fit$coefficients)
@@ -795,9 +798,9 @@ name_levels <- function(fit, name) {
   fit
 }
 
-# The outcome, the blocks and the controls of a formula as calls. `dots` has for
-# each block the number of that which a dot in it stands for, 0 where there must
-# be none.
+# Returns the outcome, the blocks and the controls of a formula as calls. For
+# each block `dots` has the number of the side that a dot in it stands for, or 0
+# if it must have no dot.
 iv_parts <- function(formula, dots, controls = NULL) {
   terms_of <- \(part) formula_terms(part, NULL, environment(formula))
   sides <- formula_sides(formula, names(dots))
@@ -829,9 +832,9 @@ iv_parts <- function(formula, dots, controls = NULL) {
     lapply(labels, \(terms) sum_of(lapply(terms, str2lang))))
 }
 
-# The expressions between the bars, by block. Of three parts, exogenous |
-# endogenous | instruments as ivreg() has them, two sides are made, and the
-# attribute "middle" has the second part.
+# Returns the expressions between the bars, by block. A formula of three parts,
+# exogenous | endogenous | instruments as ivreg() takes it, gets two sides, and
+# the attribute "middle" keeps the second part.
 formula_sides <- function(formula, blocks) {
   sides <- list()
   right <- formula[[length(formula)]]
@@ -861,9 +864,9 @@ stop_shape <- function(blocks) {
   })
 }
 
-# The terms of a side. A dot in it stands for the side of the number `dot`,
-# whose terms are among `labels`. (update.formula() reads its own text again,
-# where y > 0 has lost its parentheses.)
+# Returns the terms of a side. A dot in it stands for side number `dot`, whose
+# terms are among `labels`. (update.formula() would parse its own text again, in
+# which y > 0 has lost its parentheses.)
 side_labels <- function(sides, name, dot, labels, terms_of) {
   side <- sides[[name]]
   dotted <- "." %in% all.vars(side)

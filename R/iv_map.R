@@ -12,10 +12,11 @@ new_map <- function(kind, sample, r, ...) {
   list(kind = kind, sample = sample, r = r, ...)
 }
 
-# The maps that a task calls for, by the names of its blocks.
+# Makes the maps of the blocks of a task, by the names that it has for them.
 make_maps <- function(task, blocks = task$blocks) {
   stats::setNames(Map(\(block, of, name) {
-    # A projection on points that come in groups is one on the groups.
+    # Without a ridge, instruments act by a projection; if points come in
+    # groups, it is the projection on the groups.
     grouped <- identical(task$lambda[[of]], 0)
     block_map(block, name, task$control, grouped)
   }, blocks[task$called], names(task$called), task$called), names(task$called))
@@ -38,7 +39,8 @@ block_map <- function(block, name, control, grouped) {
     return(fourier_map(block, control$features, name))
   }
   groups <- if (grouped) equal_points(sample)
-  # Indicators of the groups span what any kernel spans that tells points apart.
+  # The indicators of the groups span the same functions as any kernel that
+  # tells points apart.
   if (is.null(groups)) exact_map(sample, name) else
     new_map("group", sample, max(groups), groups = groups)
 }
@@ -51,8 +53,8 @@ exact_map <- function(sample, name) {
   n <- sample$n
   check_overflow(sample$kernel, sample_diagonal(sample))
   source <- sample_source(sample)
-  # Most ranks are far below n, and memory is n times the columns that there is
-  # room for.
+  # Most ranks are far below n, so that the factor gets memory for few columns
+  # first, and for more if they do not suffice.
   for (most in unique(pmin(n, c(64, 256, 1024, 4096, 16384, n)))) {
     check_memory(n, most, "use landmarks = or features =", copies = 2,
                  what = paste0("the factor of '", name, "'"))
@@ -76,8 +78,9 @@ check_rank <- function(kept, name) {
   }
 }
 
-# The group of each point, in the order of their first points; NULL where the
-# kernel does not tell points apart, or more than half of them are alone.
+# Returns the group of each point, in the order of their first points, or NULL
+# if the kernel does not tell points apart, or if there are more groups than
+# half of the points.
 equal_points <- function(sample) {
   if (!knows_points(sample) ||
         !kernel_has(sample$kernel, "unit diagonal")) {
@@ -92,7 +95,8 @@ equal_points <- function(sample) {
   if (max(code) <= sample$n / 2) code
 }
 
-# Projections on the sections of m points: F = K_nm U S^{-1/2}, K_mm = USU'.
+# The map by projections on the kernel sections of m points: F = K_nm U
+# S^{-1/2}, where K_mm = USU'.
 landmark_map <- function(sample, rows, name) {
   m <- length(rows)
   k <- check_gram(landmark_values(sample, rows, rows),
@@ -143,7 +147,7 @@ draw_fourier <- function(d, m) {
 
 # --- Features ----------------------------------------------------------------
 
-# The features of rows i, of F.
+# Returns the features of rows i, which are these rows of F.
 map_features <- function(map, i) {
   switch(
     map$kind,
@@ -174,10 +178,11 @@ fourier_features <- function(map, x) {
                                 rbind(map$omega, map$offset)))
 }
 
-# The function of the features with coefficients theta, as a fit keeps it: the
-# weights of all n points, which are 0 but for the centers, and these; of random
-# features theta and what makes them. `straight`: linear columns before these
-# features, whose coefficients become slopes.
+# Returns a function with the coefficients theta of the features, as a fit keeps
+# it: the weights of all n points, which are 0 except at the centers, and the
+# centers. For random features it has theta and what makes the features.
+# `straight` are linear columns before the features, whose coefficients become
+# slopes.
 map_function <- function(map, theta, straight = NULL) {
   if (length(straight)) {
     line <- seq_len(ncol(straight))
@@ -218,8 +223,8 @@ add_slopes <- function(values, f, z) {
     values
 }
 
-# The values of the function f at new points, of the sample that it was fitted
-# to.
+# The values of the function f at new points; `sample` is the one that f was
+# fitted to.
 function_at <- function(f, sample, new) {
   values <- if (is.null(f$weights)) {
     drop(product(fourier_features(f, new$z), as.matrix(f$theta)))
@@ -256,8 +261,8 @@ point_features <- function(map, sample, new) {
   )
 }
 
-# The features of functionals that have the values k at the sections of the
-# centers, a row for each functional.
+# The features of functionals, a row for each. `k` has the values of the
+# functionals at the kernel sections of the centers.
 section_features <- function(map, k) {
   if (map$kind == "exact") t(solve_lower(map$root, t(k))) else
     product(k, map$root)
@@ -265,13 +270,13 @@ section_features <- function(map, k) {
 
 panel_cells <- 2^20
 
-# The rows in panels of a million features.
+# Splits rows into panels of about a million features.
 feature_panels <- function(rows, r) {
   row_panels(rows, max(64, panel_cells %/% r))
 }
 
-# The columns of a block in the units of the user; `name` is that of one without
-# a name.
+# The columns of a block in the units of the user. A column without a name is
+# called `name`.
 block_columns <- function(block, name) {
   part_frame(if (is_factor_variable(block)) variable_input(block) else
     sample_raw(block$sample), name)

@@ -78,8 +78,8 @@ regressor_data <- function(object, newdata) {
        rows = if (.row_names_info(newdata) > 0L) row.names(newdata))
 }
 
-# The part of the values that the controls add, by rows of the design; 0 where
-# there are none.
+# The part of the values that the controls add, for rows of the design; it is 0
+# if there are no controls.
 control_values <- function(object, design) {
   if (!length(object$controls)) {
     return(0)
@@ -103,9 +103,10 @@ control_data <- function(object, newdata) {
   NULL
 }
 
-# The values at new points and the ends of their pointwise intervals, a matrix
-# of the columns fit, lwr and upr. The intervals lie around the fit with less
-# penalty that the errors belong to.
+# Returns the values at new points and the ends of their pointwise intervals, a
+# matrix of the columns fit, lwr and upr. The intervals are not centered at
+# these values but at those of a fit with less penalty, to which the errors
+# belong.
 iv_interval <- function(object, level, values, new, design) {
   error <- object$error
   warn_intervals(object$strength)
@@ -377,7 +378,7 @@ fit_request.rkhs_iv <- function(x, changes) {
   kernels <- block_kernels(changes$kernel,
                            !vapply(x$blocks, takes_kernel, NA))
   anew <- lengths(kernels) > 0L
-  # Other kernels for the points of a gram keep their units.
+  # A gram with points keeps its units when its kernel changes.
   if (any(anew) && !"scale" %in% settings) {
     changes$kernel <- Map(keep_units, kernels,
                           lapply(x$blocks, `[[`, "sample"))
@@ -393,7 +394,7 @@ fit_request.rkhs_iv <- function(x, changes) {
   change_request(asked, changes)
 }
 
-# The changes with what the formula of a fit says in their `data`.
+# Replaces `data` among the changes by what the formula of a fit reads from it.
 formula_changes <- function(x, changes) {
   data <- changes$data
   known <- c(names(x$blocks), "y")
@@ -407,9 +408,9 @@ formula_changes <- function(x, changes) {
   c(changes, read[setdiff(names(read), names(changes))])
 }
 
-# The settings of iv_control() after changes, which may name them one by one,
-# `settings`. Unless points change the landmarks stay, and a fit that was
-# centered stays so.
+# Returns the settings of iv_control() after changes. These may name single
+# settings, `settings`. Landmarks stay the same unless the points change, and a
+# fit that was centered stays centered.
 changed_control <- function(x, changes, settings) {
   control <- changes[["control"]]
   if (is.null(control)) {
@@ -428,7 +429,8 @@ changed_control <- function(x, changes, settings) {
   do.call(iv_control, control)
 }
 
-# The sides and units of a formula in other data, by name.
+# Reads the sides and units of a formula in other data, and returns them by
+# name.
 moment_data <- function(layout, data, label, sides = names(layout)) {
   values <- sapply(sides, \(side) read_again(layout, data, side, label),
                    simplify = FALSE)
@@ -517,7 +519,7 @@ penalty_line <- function(x, number) {
 }
 
 # The lines that only fits of method "weak" have: controls, rows, the strength
-# of the instruments and what was made of it.
+# of the instruments and the settings that follow from it.
 weak_lines <- function(x, number, endogenous) {
   strength <- x$strength
   overid <- x$error$overid
@@ -559,7 +561,8 @@ weak_lines <- function(x, number, endogenous) {
 
 is_nested_fit <- \(x) inherits(x, "rkhs_iv_nested")
 
-# The names that a formula has for the outcome and the terms of each block.
+# Returns the names of the outcome and of the terms of each block, as the
+# formula has them.
 iv_names <- function(x) {
   if (is.null(x$layout)) {
     return(as.list(stats::setNames(nm = c("y", names(x$blocks)))))
@@ -583,7 +586,8 @@ moment_names <- function(x) {
 # The number of folds of each deal.
 folds_of <- \(cv) nrow(attr(cv, "folds")) %/% attr(cv, "deals")
 
-# A row for each coefficient, or, in fits without errors, for each moment.
+# Returns a row for each coefficient or, if the fit has no errors, for each
+# moment.
 fit_rows.rkhs_iv <- function(x, ...) {
   if (!is.null(x$vcov)) {
     return(coefficient_rows(x, ...))
@@ -622,7 +626,7 @@ fit_summary.rkhs_iv <- function(x) {
   }
   if (!is.null(cv)) {
     shown <- union(which.min(cv$score), which(cv$chosen) + (-2:2))
-    # The error is the one that the rule goes by.
+    # The standard error that is shown is the one that the rule uses.
     cv <- structure(cv[sort(intersect(shown, seq_len(nrow(cv)))), c(
       "mu", "score", if (x$rule == "paired") "se_above" else "se", "chosen"
     )], title = paste0("Held-out criterion, ", nrow(cv), " penalties"))
@@ -830,8 +834,8 @@ function_outcome <- function(object, f) {
   if (f == "g") object$y else (object$w %||% 1) * object$fitted.values[, "g"]
 }
 
-# A data frame of points of a function with its values there and the ends of
-# their intervals, if there are such.
+# Returns a data frame of points of a function, with its values there and the
+# ends of their intervals, if the fit has intervals.
 slice_values <- function(object, f, frame) {
   name <- function_block(object, f)
   new <- block_newdata(object$blocks[[name]], frame, name)
@@ -861,9 +865,9 @@ curve_layers <- function(frame, along, x, y) {
   ))
 }
 
-# The layers along a factor: bars at its levels, over their points side by side,
-# which are set apart by another irrational than that by which points_layer()
-# takes a share.
+# The layers along a factor: a bar at each level, over its points side by side.
+# The places of the points come from multiples of sqrt(2); points_layer() takes
+# a share of the points by another irrational, so that the two do not interfere.
 level_layers <- function(frame, along, x, y) {
   level <- match(as.character(x), levels(along))
   place <- stats::ave(level, level, FUN = seq_along)
@@ -886,13 +890,13 @@ picture_held_out <- function(object) {
                      if (length(marks) == 1L) ", the minimum"), "minimum")
   key <- key_entries(labels, c(accent, "black"), pch = c(21L, 24L))
   key <- key[seq_along(marks), ]
-  # The bars of the paired rule are those of differences to the minimum.
+  # By the paired rule, the bars are those of the differences to the minimum.
   paired <- object$rule == "paired"
   se <- if (paired) cv$se_above else cv$se
   limit <- switch(object$rule, paired = "bars: 1 se of the difference",
                   "1se" = "minimum + 1 se")
-  # From the smallest penalties on the criterion may fall by orders of
-  # magnitude: the neighborhood of the minimum is shown.
+  # The criterion may fall by orders of magnitude from the smallest penalties
+  # on, so the picture shows the neighborhood of the minimum.
   width <- ifelse(is.na(cv$se), 0, cv$se)
   top <- min(max(cv$score + width),
              max(3 * cv$score[best], cv$score[best] + 4 * width[best]))

@@ -36,9 +36,10 @@ action_moments <- function(task, rows, of) {
   }))
 }
 
-# The features of rows i of a block, as the regression has them: where a design
-# is partialled out they are its residuals, the linear columns come before those
-# of the learner, and rows have the roots of their weights.
+# The features of rows i of a block, as the regression has them. If a design is
+# partialled out, the linear columns come before the features of the learner,
+# all are residuals on the design, and rows are multiplied by the roots of their
+# weights.
 task_features <- function(task, of, i) {
   f <- map_features(task$maps[[of]], i)
   if (is.null(task$partial)) {
@@ -57,7 +58,7 @@ task_targets <- function(task, i) {
   cbind(task$y[i], take_rows(task$design, i)) * sqrt(row_weights(task, i))
 }
 
-# The sums over rows of the matrices that `value` makes of a panel of them.
+# Adds up over panels of rows the matrices that `value` makes of a panel.
 sum_panels <- function(task, rows, value) {
   sums <- NULL
   for (i in feature_panels(rows, map_width(task))) {
@@ -66,7 +67,8 @@ sum_panels <- function(task, rows, value) {
   sums
 }
 
-# The moments of the rows of two parts; with `-` of those that are left.
+# Adds up the moments of two sets of rows. With join = `-` it takes away some
+# rows and returns the moments of those that are left.
 moments_with <- function(one, other, join = `+`) {
   if (is.list(one)) Map(moments_with, one, other, list(join)) else
     join(one, other)
@@ -74,9 +76,10 @@ moments_with <- function(one, other, join = `+`) {
 
 # --- Small systems -----------------------------------------------------------
 
-# A root R, R'R = G + lambda I, of the Gram matrix G of n rows of an instrument.
-# Without a ridge it is that of the part of G that is not 0. `rank` is that of
-# R; the functions `times` and `back` return R'^{-1} z and R^{-1} z.
+# Returns a root R with R'R = G + lambda I, where G is the Gram matrix of n rows
+# of an instrument. Without a ridge, R is the root of G without the eigenvalues
+# that are 0. `rank` is the rank of R; the functions `times` and `back` return
+# R'^{-1} z and R^{-1} z.
 instrument_root <- function(task, gram, n, of) {
   lambda <- penalty_rule(task, n, of)$lambda
   lower <- if (lambda > 0) cholesky(gram, lambda)
@@ -102,7 +105,8 @@ action_root <- function(task, moments, of) {
   list(rank = root$rank, times = \(right) scale * root$times(right))
 }
 
-# (G + lambda I)^-1 times the right sides, without a ridge G^+ times them.
+# Returns (G + lambda I)^-1 times the right sides, or G^+ times them if there is
+# no ridge.
 solve_action <- function(task, gram, n, of, right) {
   root <- instrument_root(task, gram, n, of)
   root$back(root$times(right))
@@ -119,12 +123,12 @@ adversary_theta <- function(task, moment, of, theta, mean) {
 
 first_stage_grid <- 10^seq(-6, 0, length.out = 25)
 
-# The ridges that are tried for an instrument and their scores by generalized
-# cross-validation, a data frame of lambda and gcv: the regression of the
-# learners' features on those of the instrument, in units of the trace of its
-# Gram matrix. Each learner counts alike, whatever the units of its kernel are;
-# the first of them has `first` features, after `straight` linear columns, which
-# do not count.
+# Returns the ridges that are tried for an instrument and their scores by
+# generalized cross-validation, a data frame of lambda and gcv. The features of
+# the learners are regressed on those of the instrument, and the ridges are in
+# units of the trace of its Gram matrix. Each learner has the same weight,
+# whatever the units of its kernel are. The first learner has `first` features
+# after `straight` linear columns, which do not count.
 first_stage <- function(moment, first, design = NULL, straight = 0L) {
   n <- moment$n
   s <- kept_spectrum(moment$gram, 0)
@@ -146,8 +150,8 @@ first_stage <- function(moment, first, design = NULL, straight = 0L) {
   data.frame(lambda = grid, gcv = pmax(left, 0) / n / freedom^2)
 }
 
-# The task with a number for each ridge that is to be chosen, by the moments of
-# all its rows.
+# Returns the task with a number for each ridge that is to be chosen, by the
+# moments of all its rows.
 settle_ridges <- function(task) {
   check_result(task$whole, "a moment of the features", "'y' and of the blocks")
   searched <- names(Filter(\(ridge) identical(ridge, "gcv"), task$lambda))

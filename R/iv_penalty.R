@@ -1,9 +1,10 @@
 # The penalties of instrumental-variable fits: grids, the authors' rules, folds,
 # and the held-out criterion.
 
-# The search of each method: the values that are tried, whether more values come
-# into view at an end, in how many deals rows are in folds, and whether folds
-# have a share of each level of the instruments.
+# The search of each method: the values that are tried (grid), whether more are
+# tried if the best is at an end (wider), how many times the rows are dealt to
+# folds (deals), and whether each fold gets a share of each level of the
+# instruments (by_level).
 iv_searches <- list(
   iv_weak = list(grid = 10^seq(-6, 2, length.out = 41), wider = FALSE,
                  deals = 5L, by_level = TRUE),
@@ -24,8 +25,8 @@ authors_grid <- 10^seq(-1, 4, length.out = 30)
 nnpiv_preset <- list(delta_scale = 5, delta_exp = 0.4, alpha_scale = NULL,
                      gamma = 2)
 
-# exp(-gamma |x - y|^2). For "auto", 1/(2 gamma) is the median distance of all
-# pairs, each point with itself among them.
+# The kernel exp(-gamma |x - y|^2). With "auto", 1/(2 gamma) is the median
+# distance of all pairs, among them those of a point with itself.
 nnpiv_kernel <- function(gamma) {
   if (!identical(gamma, "auto")) {
     return(kernel_rbf(sqrt(1 / (2 * gamma))))
@@ -33,7 +34,7 @@ nnpiv_kernel <- function(gamma) {
   kernel_rbf(nnpiv_bandwidth)
 }
 
-# A fixed gamma knows nothing of the units of the columns.
+# Warns if a fixed gamma does not suit the units of the columns.
 warn_gamma <- function(block, gamma, name) {
   if (is_factor_variable(block)) {
     return(invisible())
@@ -62,7 +63,8 @@ nnpiv_bandwidth <- function(x) {
   sqrt(middle)
 }
 
-# The values to choose among. Attribute "wider" has those beyond either end.
+# Returns the values to choose among. The attribute "wider" has further values
+# beyond either end.
 penalty_values <- function(task) {
   select <- !is.null(task$control$select)
   values <- sort(unique(task$mu))
@@ -73,7 +75,7 @@ penalty_values <- function(task) {
       return(structure(values, wider = if (search$wider) wider_grid(values) else
         list()))
     }
-    # The authors look beyond an end in nested fits alone, by one value.
+    # The authors extend the grid only in nested fits, and by one value.
     values <- if (!select) if (is_norm(task) && !is_nested(task)) 60 else 1 else
       structure(authors_grid, wider = if (is_nested(task)) {
         wider_grid(authors_grid, 1L)
@@ -86,13 +88,13 @@ penalty_values <- function(task) {
 }
 
 # A penalty: its value among those that were tried, mu in the units of the fit,
-# and what cross-validation says, the field `cv` of fits.
+# and the table of the cross-validation, which is the field `cv` of fits.
 new_penalty <- function(value, mu, cv = NULL) {
   list(value = value, mu = mu, cv = cv)
 }
 
-# The penalty of a fit. A line that takes all that the instruments tell leaves
-# no curve to choose.
+# Chooses the penalty of a fit. There is nothing to choose if a line takes all
+# that the instruments tell, so that there is no curve.
 choose_penalty <- function(task, values, folds) {
   unit <- penalty_rule(task, task$whole$n)$mu
   if (is.null(task$mu) && has_no_curve(task)) {
@@ -101,7 +103,8 @@ choose_penalty <- function(task, values, folds) {
   if (length(values) == 1L) {
     return(new_penalty(values, values * unit))
   }
-  # Where instruments are weak the mean of several deals shrinks too little.
+  # With weak instruments the mean of several deals would shrink too little, so
+  # only the first deal is used.
   if (!is.null(task$strength) && is_weak(task$strength)) {
     attr(folds, "deals") <- attr(folds, "deals")[1L]
   }
@@ -116,8 +119,8 @@ choose_penalty <- function(task, values, folds) {
   ))
 }
 
-# Warns where the best penalty is an end, of values that were `given` or of a
-# grid.
+# Warns if the best penalty is at an end of the values, which were `given` by
+# the user or are a grid.
 warn_border <- function(task, search, given) {
   end <- search$border
   largest <- search$highest || identical(end, "largest")
@@ -142,14 +145,15 @@ warn_border <- function(task, search, given) {
 
 deals_of <- \(folds) max(1L, length(attr(folds, "deals")))
 
-# Up to so many features folds are dealt several times: one more deal takes as
-# many decompositions.
+# Rows are dealt several times only if there are at most this many features,
+# because each fold of each deal takes a decomposition.
 most_dealt <- 300L
 
-# The fold of each row, a factor; NA in folds that the authors leave out, which
-# lack rows of a moment. Where rows are dealt several times it has cells, whose
-# moments add up to those of a fold of each deal; attribute "deals" has for each
-# deal the folds of the cells.
+# Returns the fold of each row, a factor. It is NA in folds that the authors
+# leave out because they lack rows of a moment. If rows are dealt several times,
+# the factor has cells instead. A fold of any deal consists of cells, whose
+# moments add up to its moments, and the attribute "deals" has the fold of each
+# cell for each deal.
 iv_folds <- function(task) {
   folds <- task$control$folds
   if (length(folds) > 1L) {
@@ -160,7 +164,7 @@ iv_folds <- function(task) {
   blocks <- identical(folds, "blocks") || task$in_blocks
   count <- if (is_number(folds)) take(folds, count(2L)) else min(6L, size)
   deals <- iv_searches[[class(task)]]$deals
-  # Cells need two units at least.
+  # A cell must have at least two units.
   if (blocks || map_width(task) > most_dealt || size < 2L * deals * count) {
     deals <- 1L
   }
@@ -192,8 +196,8 @@ given_folds <- function(task, folds) {
   folds
 }
 
-# The strata of which each fold has a share: the subsets of a nested fit, or the
-# levels of an instrument that have two rows a fold.
+# The strata of which each fold gets a share: the subsets of a nested fit, or
+# those levels of an instrument that have two rows for each fold.
 fold_strata <- function(task, count) {
   by_level <- iv_searches[[class(task)]]$by_level
   if (by_level && is_factor_variable(task$blocks$z)) {
@@ -204,8 +208,9 @@ fold_strata <- function(task, count) {
     rep(1L, length(task$y))
 }
 
-# The folds that have rows of each moment, and leave some; of others there must
-# be none but by the authors' rules.
+# Returns those folds that have rows of each moment and leave some outside.
+# Other folds are an error, unless they follow from the authors' rules, which
+# leave them out.
 check_folds <- function(task, folds, given) {
   lacks <- lapply(task$rows, \(r) table(folds[r]) %in% c(0L, sum(r)))
   bad <- levels(folds)[Reduce(`|`, lacks)]
@@ -218,8 +223,9 @@ check_folds <- function(task, folds, given) {
   factor(folds, setdiff(levels(folds), bad))
 }
 
-# Rows in an order make folds of rows next to each other that are not alike: by
-# F tests the means of some column of the rows of a moment differ.
+# If rows are sorted, folds of rows next to each other are not alike. A warning
+# says so if the means of some column differ between folds by an F test at this
+# level.
 sorted_below <- 1e-6
 
 warn_sorted <- function(folds, task) {
@@ -250,14 +256,15 @@ warn_sorted <- function(folds, task) {
 
 # --- Cross-validation --------------------------------------------------------
 
-# Has a preset bandwidths or maps that are made of the rows?
+# Does a preset have bandwidths, or maps, that depend on the rows?
 has_own_maps <- function(task) {
   !is.null(task$preset) &&
     (length(c(task$control$landmarks, task$control$features)) > 0L ||
        any(vapply(task$blocks, \(block) isTRUE(block$auto), NA)))
 }
 
-# The task with these made anew of the rows outside a fold.
+# Returns the task with such bandwidths and maps made from the rows outside a
+# fold.
 task_without <- function(task, rows) {
   others <- setdiff(seq_along(task$y), rows)
   blocks <- lapply(task$blocks, \(block) {
@@ -281,9 +288,9 @@ task_without <- function(task, rows) {
   task
 }
 
-# The held-out criteria of the values of a grid, in columns, for each fold of
-# each deal: one decomposition a fold for all values, from the moments of the
-# fold and of the rows outside it.
+# Returns the held-out criteria of the values of a grid, in columns, for each
+# fold of each deal. One decomposition for each fold serves all values. It is
+# made from the moments of the fold and of the rows outside it.
 held_out_scores <- function(task, folds, grid) {
   each <- split(seq_along(task$y), folds)
   cells <- unlist(lapply(
@@ -297,8 +304,8 @@ held_out_scores <- function(task, folds, grid) {
                "'y' and of the blocks")
 }
 
-# r'Pr/t^2 of the t rows of a fold for each value, P made anew from them. parts:
-# their moments, where these are known.
+# Returns r'Pr/t^2 of the t rows of a fold for each value of the grid, with P
+# made from these rows. `parts` has the moments of the rows if these are known.
 held_out_score <- function(task, rows, parts, grid) {
   anew <- has_own_maps(task)
   if (anew) task <- task_without(task, rows)

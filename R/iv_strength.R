@@ -1,7 +1,7 @@
-# How strong instruments are: what they say of the regressors, which does not
-# depend on y, and which correction goes with it. Regressors that are
-# instruments, too, are exogenous, and strength is that of the other instruments
-# given these.
+# The strength of instruments is how much they tell of the regressors, which
+# does not depend on y, and the correction of a fit depends on it. Regressors
+# that are instruments as well are exogenous; strength is then that of the other
+# instruments given the exogenous columns.
 
 # The exogenous columns, NULL where all or none of x are such. `both` has the
 # numbers, with names, of the columns of x that stand in z as well; `alone` is a
@@ -33,8 +33,8 @@ column_points <- function(block, columns, z) {
   take_columns(z, which(mixed_columns(kernel$scaling) %in% columns))
 }
 
-# The most features of exogenous columns, or of other instruments; they come in
-# the order of what they add.
+# Exogenous columns, and the other instruments, get at most this many features.
+# The features that add most come first.
 most_given <- 128L
 
 given_factor <- function(sample, tolerance, most = most_given) {
@@ -48,8 +48,8 @@ given_features <- function(given, block, z) {
   cbind(points, t(solve_lower(given$root, t(sections))))
 }
 
-# The kernel that was asked for a block, where it suits some of its columns by
-# themselves.
+# The kernel that the user gave for a block, if it can be used for some of the
+# columns alone, or NULL.
 part_kernel <- function(block) {
   kernel <- block$open
   if (takes_kernel(block) && !kernel_has(kernel, "scaling") &&
@@ -59,8 +59,9 @@ part_kernel <- function(block) {
   }
 }
 
-# The task in which functions of the exogenous columns are partialled out, with
-# 1 and the controls, and the others of z are the instruments.
+# Returns the task in which functions of the exogenous columns are partialled
+# out, with 1 and the controls, and in which the other columns of z are the
+# instruments.
 given_task <- function(task, columns) {
   block <- task$blocks[["x"]]
   task <- add_given(task, block, columns$both)
@@ -77,9 +78,10 @@ given_task <- function(task, columns) {
   task
 }
 
-# The task with functions of these columns in its design. `given` describes
-# them, orthonormal functions (features - C shift) back of those features that
-# are `kept`, C 1 and the controls; see given_features() for its other fields.
+# Returns the task with functions of these columns in its design. The functions
+# are (features - C shift) back, for those features that are `kept`, and are
+# orthonormal; C is 1 and the controls. `given` has what makes them; see
+# given_features() for its other fields.
 add_given <- function(task, block, columns) {
   points <- column_points(block, columns, block$sample$x)
   sample <- suppressWarnings(fit_sample(
@@ -111,8 +113,8 @@ add_given <- function(task, block, columns) {
   task
 }
 
-# The design at points z of x: that of 1 and controls there, `design`, and the
-# functions of exogenous columns.
+# The design at points z of x. The argument `design` has its columns for 1 and
+# the controls, and functions of exogenous columns are added.
 given_design <- function(given, block, z, design) {
   if (is.null(given)) {
     return(design)
@@ -167,7 +169,7 @@ iv_strength <- function(task) {
   if (!(base > rounding_of(n, all)) || !(df > 0)) {
     return(no_strength(df))
   }
-  # F divides by what is left of the features, not by all of them, or else it
+  # F divides by what is left of the features. If it divided by all of them, it
   # could not exceed n/df.
   free <- 1 - (ncol(task$design) - 1) / whole$n
   left <- \(explained, all) (free - df / whole$n) /
@@ -191,9 +193,10 @@ iv_strength <- function(task) {
   )
 }
 
-# F of the linear columns: `least`, that of the direction that is explained
-# least, whose `ratio` is the one without left(); and `columns`, that of each.
-# base: their Z'DZ; along: their L'Z.
+# Returns F of the linear columns: `least`, that of the direction that the
+# instruments explain least, whose `ratio` is F without the factor left(), and
+# `columns`, that of each column. `base` is Z'DZ and `along` is L'Z, both of the
+# linear columns.
 line_ratios <- function(task, base, along, left) {
   n <- ncol(base)
   if (!n) {
@@ -212,10 +215,10 @@ line_ratios <- function(task, base, along, left) {
        columns = stats::setNames(each[-1L], colnames(task$straight)))
 }
 
-# The strength with the attribute "line", where a straight line is identified
-# and no curve: "treatment", where x is a factor or has two values, or
-# "instruments", where these tell one or two numbers. A kernel without a curve
-# leaves nothing to say.
+# Returns the strength with the attribute "line" if a straight line is
+# identified but no curve. It is "treatment" if x is a factor or its endogenous
+# columns have two values each, or "instruments" if the instruments tell only
+# one or two numbers. The latter is for kernels that have a curve.
 identified <- function(task, strength, columns) {
   x <- task$blocks[["x"]]$sample$x
   two <- \(column) length(unique(column)) == 2L
@@ -294,14 +297,14 @@ weak_words <- function(strength, p, name) {
         "that reason alone")
 }
 
-# Do the instruments tell a curve? Where they do not, a warning has said so, and
-# a large penalty is no news. Classic fits have no strength.
+# Do the instruments tell a curve? If they do not, a warning has said so, and a
+# large penalty is no news. Classic fits have no strength.
 tells_curve <- function(strength) {
   is.null(strength) || !is_weak(strength) && is.null(attr(strength, "line"))
 }
 
-# The F and p that count, of the features first and of the line last; of the
-# line alone where there is no curve.
+# Returns the F and p that count: those of the features first and those of the
+# line last, or only those of the line if there is no curve.
 counted_strength <- function(strength) {
   line <- !is.null(attr(strength, "line")) && !is.na(strength$F_linear)
   list(F = c(if (!line) strength$F, strength$F_linear),
@@ -318,8 +321,8 @@ is_weak <- function(strength) {
 }
 
 # Referees ask for an F of at least 10 for one direction. The number of
-# directions does not bias a corrected estimate, so that for several of them
-# F - 1 counts with the root of their number.
+# directions does not bias a corrected estimate, so with several of them F - 1
+# is multiplied by the root of their number.
 short_below <- 10
 
 is_short <- function(strength) {
@@ -336,14 +339,15 @@ warn_intervals <- function(strength) {
   }
 }
 
-# Is a line what is fitted, where it is identified?
+# Does the fit take a line without penalty? It does if only a line is
+# identified.
 takes_line <- function(strength) {
   lines <- length(attr(strength, "columns"))
   !is.null(attr(strength, "line")) && lines > 0L && lines <= strength$span &&
     max(counted_strength(strength)$p) < 0.05
 }
 
-# Does a line that is not penalized take all that the instruments tell?
+# Does a line without penalty take all that the instruments tell?
 has_no_curve <- function(task) {
   strength <- task$strength
   isTRUE(task$linear == Inf) && (
@@ -354,8 +358,8 @@ has_no_curve <- function(task) {
   )
 }
 
-# The factor by which the errors of a ratio grow with a weak denominator D, to
-# second order: E[(d/D)^2] is about 1 + 3/F where D has the mean d.
+# A weak denominator D makes the errors of a ratio grow by this factor, to
+# second order: E[(d/D)^2] is about 1 + 3/F if D has the mean d.
 weak_spread <- function(strength) {
   if (is_weak(strength)) sqrt(1 + 3 / max(least_f(strength), 0.01)) else 1
 }
@@ -363,18 +367,18 @@ weak_spread <- function(strength) {
 # The settings of a fit by the strength of its instruments, for an estimator of
 # `df` directions and the `unit` tr K/n: alpha (`correct`), the scale of the
 # squares of the linear columns (`linear`), and the share of theta that is kept
-# (`keep`). One direction needs little correction once F is above 2, many do
-# until it is far above 3; a line does so at any F, as it has little noise to
-# gain by less.
+# (`keep`). One direction needs little correction once F is above 2; many
+# directions need it until F is far above 3. A line needs it at any F, because
+# less correction would hardly make it less noisy.
 strength_rule <- function(strength, unit, df) {
-  # D has the exogenous directions, too, whose part biases as well.
+  # D contains the exogenous directions, too, and their part adds to the bias.
   least <- max(1, least_f(strength) * min(1, strength$df / df, na.rm = TRUE))
   many <- max(0, 1 - 1 / df) *
     if (takes_line(strength)) 1 else min(1, weak_below / least)
   chance <- counted_strength(strength)$p
   beside <- length(attr(strength, "given")) > 0L
-  # Functions of exogenous columns in g are kept whole, so that a line by chance
-  # beside them would be, too.
+  # Beside functions of exogenous columns g is kept whole, so a line that is
+  # there by chance would be kept, too; `known` = 0 takes it out.
   known <- if (beside && chance[1L] > 0.05) 0 else
     max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
   list(correct = max(least^-2, many),

@@ -25,8 +25,8 @@ new_iv_system <- function(x, t, square, right, size, mean, ranks,
        bases = bases, ratio = ratio, mean = mean, ranks = ranks)
 }
 
-# The system of the rows of which these are the moments. `first` says which rows
-# of the first moment are among them.
+# The system of those rows whose sums `moments` has. `first` says which rows of
+# the first moment are among them.
 iv_system <- function(task, moments, first = task$rows$d) UseMethod("iv_system")
 
 iv_system.iv_classic <- function(task, moments, first = task$rows$d) {
@@ -61,12 +61,12 @@ iv_system.iv_classic <- function(task, moments, first = task$rows$d) {
                 bases = bases, ratio = task$ratio, wide = wide)
 }
 
-# xy, where a basis that is NULL is the identity.
+# Returns xy; a basis that is NULL is the identity.
 times <- \(x, y) if (is.null(x)) y else if (is.null(y)) x else product(x, y)
 
-# The solution for each mu, of which the share `keep` is taken: theta, the
-# coefficients of the features of g and h, a column for each mu; and criterion,
-# |t - X theta|^2, a row for each moment.
+# Returns the solution for each mu, multiplied by `keep`: theta, the
+# coefficients of the features of g and h, with a column for each mu; and
+# criterion, |t - X theta|^2, with a row for each moment.
 iv_solve <- function(system, mu, keep = 1) {
   theta <- keep * (if (is.null(system$spectrum) && length(mu) == 1L) {
     factored_theta(system, mu)
@@ -102,7 +102,7 @@ spectral_theta <- function(system, mu) {
                                outer(pmax(s$values, 0), mu, `+`)))
 }
 
-# Solutions of the normal equations as coefficients of the columns of X.
+# Turns solutions of the normal equations into coefficients of the columns of X.
 to_columns <- function(system, solved) {
   theta <- system$units * solved
   if (system$wide) cross(system$x, theta) else theta

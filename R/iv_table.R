@@ -1,9 +1,9 @@
 # The coefficients of an instrumental-variable fit by method "weak": the
-# straight line nearest to g, and the controls, linear in the estimate that
-# intervals belong to.
+# straight line nearest to g, and the controls. They are linear functions of the
+# estimate to which intervals belong.
 
-# The columns of a block as a user counts them, `values`, and how far one more
-# of each moves the coordinates of the points, a row of `moves` for each.
+# Returns the columns of a block in the units of the user, `values`. Row j of
+# `moves` says how the coordinates of a point change if column j grows by one.
 counted_columns <- function(block) {
   sample <- block$sample
   x <- sample$x
@@ -12,7 +12,7 @@ counted_columns <- function(block) {
     columns <- mixed_columns(scaling)
     moves <- 1 / ((1 + scaling$nominal) * scaling$factor)[columns]
     values <- x / rep(moves, each = nrow(x))
-    # As lm() calls them.
+    # The columns of factors have the names that lm() would give them.
     colnames(values)[-seq_len(sum(!scaling$nominal))] <- paste0(
       rep(names(scaling$levels), lengths(scaling$levels)),
       unlist(scaling$levels)
@@ -29,8 +29,9 @@ counted_columns <- function(block) {
   )))
 }
 
-# The matrix whose columns are multiplied with values to have the coefficients
-# of a least squares of them on the columns of A, with weights of rows.
+# Returns a matrix whose columns, multiplied with values of the rows, give the
+# coefficients of a weighted least-squares fit of the values on the columns of
+# a.
 least_squares <- function(a, weights) {
   found <- qr(sqrt(weights) * a, tol = 0)
   sqrt(weights) * product(qr.Q(found), t(backsolve(
@@ -38,8 +39,8 @@ least_squares <- function(a, weights) {
   )))[, order(found$pivot), drop = FALSE]
 }
 
-# The coefficients and their vcov: each is linear in the mean and the theta of
-# the errors.
+# Returns the coefficients and their vcov. Each coefficient is a linear function
+# of the mean and the theta of the errors.
 line_table <- function(task, errors) {
   rows <- table_rows(task)
   labels <- make.unique(rownames(rows))
@@ -49,8 +50,8 @@ line_table <- function(task, errors) {
   ), vcov = structure(vcov, dimnames = list(labels, labels)))
 }
 
-# A row for each coefficient, by which the mean and theta are multiplied: the
-# constant, the slopes and the controls.
+# Returns the matrix that turns the mean and theta into the coefficients: a row
+# for the constant, for each slope and for each control.
 table_rows <- function(task) {
   block <- task$blocks[[task$called[["a"]]]]
   size <- ncol(task$design)
@@ -89,8 +90,8 @@ table_rows <- function(task) {
 }
 
 # The weights of rows in the constant and in the slopes of the linear columns.
-# Slopes of endogenous columns are those of g given the functions of exogenous
-# ones; slopes of these are those of the rest.
+# The slopes of endogenous columns are those of g given the functions of
+# exogenous columns; the slopes of exogenous columns are those of the rest of g.
 slope_weights <- function(task, straight) {
   apart <- task$apart %||% task
   weights <- task$weights

@@ -7,8 +7,8 @@
 # The task of an instrumental-variable fit: what is asked for, and what the
 # steps of iv_fit.R have found so far.
 
-# A task has the class iv_classic (the estimators as they are printed) or
-# iv_weak (with the correction of iv_weak.R). A request sets
+# A task has the class iv_classic (the estimators as published) or iv_weak (with
+# the correction of iv_weak.R). A request sets
 #   called     the user's names of the blocks a, d, and in nested fits b, c
 #   blocks     the variables, by the user's names
 #   y, w       the outcome, and the multiplier of a nested fit (NULL: 1)
@@ -69,10 +69,10 @@ map_width <- \(task) max(vapply(task$maps, `[[`, 1, "r"))
 # tr K of a block, which is n for kernels with k(x, x) = 1.
 block_trace <- \(task, of) sum(sample_diagonal(task$maps[[of]]$sample))
 
-# Penalties in units of the matrix grow with the number of rows. For n rows
-# lambda is the ridge of a moment; mu is what a value of the grid, which is for
-# all rows or an alpha_scale, is multiplied by; and score is what the authors
-# multiply the criterion by.
+# Penalties in units of the matrix grow with the number of rows. For n rows this
+# returns the ridge of a moment, `lambda`; the factor of values of the grid,
+# which are for all rows, or of an alpha_scale, `mu`; and the factor by which
+# the authors multiply the criterion, `score`.
 penalty_rule <- function(task, n, of = "d") {
   norm <- is_norm(task)
   if (is.null(task$preset)) {

@@ -3,14 +3,15 @@
 # linear columns first, P = F(F'F + lambda I)^-1 F', D = diag(P), y~ = y - Cb:
 #   A = Z'(P - alpha D)Z = U L U',  b = Z'(P - alpha D)y~,
 #   theta = U (max(L, 0) + mu)^-1 U'b,  g(x) = C b + (phi(x) - C Gamma)'theta.
-# D takes away what every row predicts of itself, by which weak instruments let
-# the regression of y on x in. alpha, the scale of the linear columns and the
-# share of theta that is kept go by the strength of the instruments, which knows
-# nothing of y.
+# D takes away what each row predicts of itself. By this part, weak instruments
+# would bias the estimate towards the regression of y on x. alpha, the scale of
+# the linear columns and the share of theta that is kept depend on the strength
+# of the instruments, which does not depend on y.
 
-# The design of n rows: 1 and the controls, less their means, factors as
-# dummies. Columns that others make are left out: attribute "kept" has the
-# numbers of the others, and "means" their means, for new rows.
+# The design of n rows: 1 and the controls, less their means, with factors as
+# dummies. Columns that are combinations of others are left out. The attribute
+# "kept" has the numbers of the columns that stay, and "means" their means, for
+# new rows.
 read_design <- function(controls, n, weights) {
   if (is.null(controls)) {
     return(matrix(1, n, 1L))
@@ -52,7 +53,8 @@ control_frame <- function(controls, n) {
   read_mixed(bind_columns(frame, names(frame)), "controls")
 }
 
-# The rows of the design for n rows of new controls; for NULL at their means.
+# Returns the rows of the design for n rows of new controls; for NULL the
+# controls are at their means.
 new_design <- function(object, controls, n) {
   design <- object$design
   if (is.null(controls)) {
@@ -77,7 +79,8 @@ partial_out <- function(task) {
   })
 }
 
-# The column of the user that each coordinate of mixed points belongs to.
+# Returns for each coordinate of mixed points the number of the column that it
+# comes from.
 mixed_columns <- function(scaling) {
   nominal <- scaling$nominal
   c(which(!nominal), rep(which(nominal), lengths(scaling$levels)))
@@ -94,11 +97,11 @@ first_levels <- function(block) {
   }
 }
 
-# The linear columns of a learner, indicators where it has factors, each with
-# standard deviation 1. Those that others or the design make are left out.
-# Attribute "slopes": a column for each of them, its slopes along the
-# coordinates of the points; "coordinates": the numbers of those that they come
-# from.
+# The linear columns of a learner, which are indicators for factors, each with
+# standard deviation 1. Columns that are combinations of others and of the
+# design are left out. The attribute "slopes" has for each column its slopes
+# along the coordinates of the points, and "coordinates" has the number of the
+# coordinate that it comes from.
 straight_columns <- function(block, design) {
   sample <- block$sample
   keep <- if (knows_points(sample)) {
@@ -143,10 +146,11 @@ with_design <- function(task, controls, weights, clusters, correct, linear) {
 
 is_linear_column <- \(task, n) seq_len(n) <= ncol(task$straight)
 
-# The sums over rows of value(z, t, x, own, i), matrices that some rows i add:
-# z are their features of the learner, t their targets, x = R'^{-1}F' those of
-# the instruments, and own() multiplies a matrix with a row for each of them by
-# D. With clusters D has their blocks of P, and each cluster comes by itself.
+# Adds up value(z, t, x, own, i), which returns matrices for some rows i: z are
+# the features of the learner in these rows, t their targets, x = R'^{-1}F' the
+# features of the instruments, and own() multiplies a matrix with a row for each
+# of them by D. With clusters D has the blocks of P that belong to the clusters,
+# and value() gets one cluster at a time.
 over_rows <- function(task, root, rows, value) {
   alone <- is.null(task$clusters)
   value_of <- \(i) {
@@ -170,8 +174,9 @@ own_moments <- function(task, whole, rows) {
   })
 }
 
-# The task with the features less what the design says of them, the moments of
-# all rows and of cells of rows, a factor, and the ridge that is to be chosen.
+# Returns the task with the coefficients of the features on the design, the
+# moments of all rows and of each of the `cells` of rows, and a number for the
+# ridge if it is to be chosen. `cells` is a factor.
 with_moments <- function(task, cells = NULL) {
   rows <- seq_along(task$y)
   cells <- split(rows, cells %||% (0 * rows))
@@ -187,8 +192,8 @@ with_moments <- function(task, cells = NULL) {
   task
 }
 
-# The same with a ridge chosen anew for what the design leaves, unless there was
-# none.
+# Does the same, with a ridge chosen anew for what the design leaves of the
+# features, unless the task has no ridge.
 partialled <- function(task) {
   if (task$lambda$d > 0) task$lambda$d <- "gcv"
   with_moments(task)
@@ -196,8 +201,8 @@ partialled <- function(task) {
 
 # --- The system --------------------------------------------------------------
 
-# A scale of the linear columns at which no penalty that is tried matters, times
-# tr K/n.
+# At this scale of the linear columns, times tr K/n, no penalty that is tried
+# matters.
 unpenalized <- 1e6
 
 iv_system.iv_weak <- function(task, moments, first = NULL) {
@@ -256,8 +261,8 @@ first_stage_values <- function(task) {
   }), colnames(x))
 }
 
-# Intervals belong to a fit with less bias: its penalty is that of the estimate
-# over this.
+# Intervals belong to a fit with less bias. Its penalty is that of the estimate
+# divided by this number.
 less_penalty <- 64
 
 # The parts that intervals of a fit are made of. They belong to the fit with the
@@ -271,8 +276,8 @@ less_penalty <- 64
 #   overid        the statistic and p-value of over_identification(), by the
 #                 residuals of the coefficients `shown`; NULL: of theta
 iv_errors <- function(task, system, shown = NULL, mu = 0) {
-  # An estimate with so little penalty has no part in directions that are not
-  # identified.
+  # With so little penalty, directions that are not identified would be mere
+  # noise, so the estimate gets no part in them.
   values <- system$spectrum$values
   least <- rounding_of(length(values), max(abs(values)))
   system$spectrum$values[values <= least] <- Inf
@@ -287,7 +292,7 @@ iv_errors <- function(task, system, shown = NULL, mu = 0) {
   left <- (system$t - product(system$x, shown)) / unit
   list(
     theta = drop(theta), mean = system$mean, unit = unit,
-    # The columns of the design take degrees of freedom.
+    # Each column of the design takes a degree of freedom.
     covariance = product(bread, product(sums$meat, bread)) /
       (1 - (ncol(design) - 1) / length(task$y)),
     clusters = nlevels(task$clusters), first = first_stage_values(task),
@@ -295,13 +300,14 @@ iv_errors <- function(task, system, shown = NULL, mu = 0) {
   )
 }
 
-# The sums over rows, or clusters, of the squared scores of the coefficients of
-# the design and of theta, `meat`, by the residuals that `less` makes of the
-# features and targets; and of the squared moments ll'r^2, `law`, by those that
-# `final` makes.
+# Returns two sums over rows, or clusters. `meat` has the products of the scores
+# of the coefficients of the design and of theta, with the residuals that `less`
+# makes of features and targets. `law` has the products ll'r^2 of the moments,
+# with the residuals that `final` makes.
 score_sums <- function(task, system, inverse, less, final) {
   alone <- is.null(task$clusters)
-  # The part of the correction of y~ that is lost to the design.
+  # y~ is a residual on the design, and so the corrections of the scores are DZ
+  # less its projection on the design, whose coefficients are `lost`.
   lost <- product(inverse, t(take_columns(task$whole$d$own$with, -1L)))
   over_rows(task, action_root(task, task$whole, "d"), seq_along(task$y),
             \(z, t, x, own, i) {
@@ -320,7 +326,7 @@ score_sums <- function(task, system, inverse, less, final) {
   })
 }
 
-# The inverse of the normal matrix, of the design and of theta.
+# Returns the inverse of the normal matrix, for the design and for theta.
 error_bread <- function(system, inverse, mu) {
   s <- system$spectrum
   first <- seq_len(nrow(inverse))
@@ -332,8 +338,9 @@ error_bread <- function(system, inverse, mu) {
   bread
 }
 
-# The test of overidentification: r'Pr, of L'r, over its mean where E[r | z] =
-# 0, by a gamma law with the moments that the squares ll'r^2 say.
+# The test of overidentification. Its statistic is r'Pr, from `left` = L'r, over
+# its mean if E[r | z] = 0; the p-value is by a gamma law whose moments follow
+# from `law`, the sum of the squares ll'r^2.
 over_identification <- function(law, left) {
   mean <- sum(diag(law))
   # Without residuals there is nothing to test.

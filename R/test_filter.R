@@ -1,10 +1,10 @@
-# Spectral filters. With the centered Gram matrix K^c = HKH = U diag(gamma) U'
-# of n points, l = gamma/n the eigenvalues of their covariance operator S, and a
-# filter g_tau(l), about 1/l, M = n U diag(l g_tau(l)) U' is the Gram matrix of
-# the points g_tau(S)^(1/2) (phi(x_i) - mean). The argument `filter` and the
-# matrix M stand here.
+# Spectral filters. Let K^c = HKH = U diag(gamma) U' be the centered Gram matrix
+# of n points, l = gamma/n the eigenvalues of their covariance operator S, and
+# g_tau(l) a filter, which is about 1/l. Then M = n U diag(l g_tau(l)) U' is the
+# Gram matrix of the points g_tau(S)^(1/2) (phi(x_i) - mean). This file reads
+# the argument `filter` and computes M.
 
-# --- What is asked for -------------------------------------------------------
+# --- Arguments ---------------------------------------------------------------
 
 usual_ratios <- c(1, 0.1, 0.01, 0.001)
 
@@ -156,11 +156,12 @@ test_filter <- function(name = "tikhonov", ratio = NULL, order = NULL,
   structure(request(filter_arguments)[TRUE], class = "test_filter")
 }
 
-# Positive numbers, each once.
+# This kind takes positive numbers and drops duplicates.
 distinct_positive <- several_positive
 distinct_positive$as <- \(x) unique(as.double(x))
 
-# Covariances whitened by that of the first sample, and of the second.
+# These statistics compare covariances that are whitened by the covariance of
+# the first sample, or by that of the second.
 one_sided <- paste("one-sided", c("x", "y"))
 
 all_orders <- c(0:2, "profile", "gpk", "moments", "one-sided", "fused")
@@ -188,10 +189,10 @@ print.test_filter <- function(x, ...) {
   invisible(x)
 }
 
-# The kind of the argument `filter` of a test that knows these orders (0 is the
-# plain statistic), `also` where they are asked for, and has `joint` beside them
-# for TRUE. It returns a test_filter; FALSE for "none", for which open_control()
-# sets `alone`; or NULL, where the test has a rule.
+# The kind of the argument `filter` of a test. The test uses `orders` by default
+# (0 is the plain statistic), accepts those in `also` as well, and adds `joint`
+# for filter = TRUE. The kind returns a test_filter; FALSE for "none", for which
+# open_control() sets `alone`; or NULL for NULL, so that the test decides.
 a_filter <- function(orders, also = NULL, joint = NULL) {
   \(value, name) {
     if (isFALSE(value) || is.null(value) || identical(value, "none")) {
@@ -226,14 +227,16 @@ a_filter <- function(orders, also = NULL, joint = NULL) {
 
 unfiltered <- new_kind("\"none\"", \(x) !is.list(x))
 
-# These rules say what goes with filters and with multiples of the bandwidth.
+# These rules say which settings go with filters and with multiples of the
+# bandwidth.
 filter_rules <- list(
   when("filter", null = "permutation"),
   when(\(a) !identical(a$filter$factors, 1) && !is.null(a$filter),
        estimator = an_average, reason = "where 'factors' are given")
 )
 
-# The filter in the title of a test; statistics of further orders have none.
+# Words for the filter in the title of a test. Only statistics of orders 1 and 2
+# use a filter.
 filter_label <- function(filter) {
   count <- length(filter$factors)
   named <- if (any(filter$order %in% 1:2)) filter$name else "none"
@@ -257,13 +260,14 @@ times_bandwidth <- function(sample, factor) {
                sample$blocks)
 }
 
-# Is there a single factor? It makes another kernel, and nothing else.
+# Is there exactly one factor, which is not 1? Then the test only takes a kernel
+# with another bandwidth.
 is_single <- function(filter) {
   length(filter$factors) == 1L && !identical(filter$factors, 1)
 }
 
-# The filter without a single factor, which the kernel has taken in; NULL if
-# nothing is left of the filter.
+# Returns the filter without its single factor, which the kernel already
+# contains, or NULL if the filter does nothing else.
 without_factor <- function(filter) {
   if (!is_single(filter)) {
     return(filter)
@@ -278,8 +282,8 @@ filter_most_points <- 3000
 filter_most_columns <- 1000L
 filter_first_columns <- 64L
 
-# The centered matrix K^c as `k`, and as `scale` the size of the terms that it
-# is a difference of.
+# Returns the centered matrix K^c as `k`, and as `scale` the size of the terms
+# whose difference it is, by which rounding is judged.
 centered_values <- function(sample, copies = 2) {
   check_memory(sample$n, sample$n, "use fewer rows", copies = copies)
   centered <- center_gram(sample_source(sample))
@@ -296,8 +300,8 @@ new_spectrum <- function(values, vectors, left = 0) {
   list(values = values, vectors = vectors, left = left)
 }
 
-# The spectrum of a sample, exact to 3,000 points. least: the smallest ratio
-# that is asked for.
+# The spectrum of a sample. It is exact up to 3,000 points; larger samples use a
+# factor of low rank. `least` is the smallest ratio of the filter.
 filter_spectrum <- function(sample, least) {
   if (!is.null(sample$spectrum)) {
     return(sample$spectrum)
@@ -313,10 +317,11 @@ filter_spectrum <- function(sample, least) {
   new_spectrum(values[kept] / sample$n, take_columns(pairs$vectors, kept))
 }
 
-# The spectrum of a pivoted factor of K. Pivots depend on the order of rows, so
-# rows are sorted by values that see no labels. The trace that is left is to be
-# a tenth of the smallest tau, whose unit, the largest eigenvalue, comes from a
-# factor of few columns.
+# The spectrum by a pivoted factor of K. The pivots depend on the order of the
+# rows, so the rows are sorted by their values, without a look at the labels.
+# The factor may leave out a tenth of the smallest tau of the trace. Since tau
+# is a multiple of the largest eigenvalue, a first factor of few columns
+# estimates that.
 factor_spectrum <- function(sample, least) {
   if (stores_gram(sample)) {
     check_memory(sample$n, sample$n, "use fewer rows", copies = 1)
@@ -339,7 +344,8 @@ factor_spectrum <- function(sample, least) {
   new_spectrum(gamma[kept] / sample$n, vectors, pivoted$left / sample$n)
 }
 
-# The factor of K, of at most so many columns, and the trace that it leaves.
+# Returns a pivoted factor of K with at most `most` columns, and the trace that
+# it leaves out.
 pivoted_factor <- function(source, tolerance, most) {
   pivoted <- .Call(C_r_pivoted, source, tolerance, most, TRUE)
   if (is.null(pivoted)) {
@@ -350,7 +356,7 @@ pivoted_factor <- function(source, tolerance, most) {
 
 center_columns <- function(x) x - rep(colMeans(x), each = nrow(x))
 
-# The values l g_tau(l), tau the ratio times the largest eigenvalue.
+# Returns l g_tau(l), where tau is the ratio times the largest eigenvalue.
 spectrum_gain <- function(spectrum, ratio, name) {
   l <- spectrum$values
   tau <- ratio * max(l, 0)
@@ -383,10 +389,11 @@ gained_root <- function(spectrum, gain) {
 # eigendecomposition.
 inverse_least <- 1e-6
 
-# M as a function of the ratio, `at`, and the trace that is `left`, see
-# new_spectrum(). Inverses take half the time of an eigendecomposition: M = n (I
-# - A) for the filter of Tikhonov and n (I - A^2) for its iteration, with A = n
-# tau (K^c + n tau I)^{-1}. centered: see checked_centered().
+# Returns `at`, a function that makes M for a ratio, and the trace that is
+# `left` out, see new_spectrum(). Inverses take half the time of an
+# eigendecomposition: M = n (I - A) for the Tikhonov filter and n (I - A^2) for
+# the iterated one, with A = n tau (K^c + n tau I)^{-1}. For `centered` see
+# checked_centered().
 filter_matrices <- function(sample, filter,
                             centered = checked_centered(sample)) {
   n <- sample$n
@@ -415,8 +422,9 @@ filter_matrices <- function(sample, filter,
   })
 }
 
-# K^c as `k`, without clearly negative eigenvalues (see clip_values()), and its
-# largest eigenvalue as `top`; both are 0 where K^c is rounding.
+# Returns K^c as `k` and its largest eigenvalue as `top`; both are 0 if K^c is
+# only rounding. A given Gram matrix may have clearly negative eigenvalues, and
+# then clip_values() stops.
 checked_centered <- function(sample) {
   centered <- centered_values(sample, 4)
   k <- centered$k
@@ -431,8 +439,8 @@ checked_centered <- function(sample) {
   list(k = k, top = top)
 }
 
-# The largest eigenvalue of a positive semi-definite matrix; a large matrix
-# takes the iteration of krylov_spectrum().
+# The largest eigenvalue of a positive semi-definite matrix. For a large matrix
+# it comes from an iteration, as in krylov_spectrum().
 largest_value <- function(k) {
   n <- nrow(k)
   size <- max(abs(k))
@@ -445,7 +453,8 @@ largest_value <- function(k) {
   max(0, if (is.null(pairs)) spectrum_values(k)[1L] else unit * pairs$values)
 }
 
-# The filter of a test of the plain statistic and of other views.
+# A test has this filter if it combines the plain statistic with other views of
+# the points.
 plain_filter <- list(name = "none", order = 0L, factors = 1)
 
 # May statistics of other views of the points stand beside the plain one?
@@ -455,8 +464,8 @@ takes_views <- function(options) {
     0L %in% (options$filter %||% plain_filter)$order
 }
 
-# The matrix times (K + shift I)^{-1} + plus I, of which the lower half of K is
-# read; NULL where K + shift I is not positive definite.
+# Returns times (K + shift I)^{-1} + plus I. Only the lower half of K is read.
+# The result is NULL if K + shift I is not positive definite.
 resolvent <- function(k, shift, times, plus) {
   .Call(C_r_resolvent, k, shift, times, plus)
 }

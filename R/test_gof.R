@@ -205,13 +205,14 @@ mmd_gof.formula <- function(formula, data = NULL, model = NULL, ..., subset,
   keep_layout(mmd_gof.default(labeled_points(read$x, label), model, ...), read)
 }
 
-# Points that know what they and the model are called.
+# The points together with what they and the model are called, for data.name.
 labeled_points <- function(x, label) {
   structure(list(x = x, label = label), class = "labeled_points")
 }
 
-# The draws of an earlier test. They fit where n, d and the statistic are the
-# same, on which alone the draws of "normal" depend.
+# Returns the draws of an earlier test of normality. They fit if n, d and the
+# statistic are the same, because the null distribution of that test depends on
+# nothing else.
 lent_draws <- function(test, law, x, statistic) {
   words <- sprintf(
     "\"%s\", n = %.0f, d = %.0f, %s", c(law$kind, test$model$kind),
@@ -227,9 +228,10 @@ lent_draws <- function(test, law, x, statistic) {
 
 # --- The statistic and its draws ---------------------------------------------
 
-# The statistic of points against a model: its `value`, the `sample`, the `fit`
-# of an estimator that is not the average, the `height` that the squared
-# distance is multiplied by, and the `size` of its terms, see new_statistic().
+# Returns the statistic of points against a model: its `value`, the `sample`,
+# the `fit` of an estimator other than the average, the `height` by which the
+# squared distance is multiplied, and the `size` of its terms, see
+# new_statistic().
 model_statistic <- function(x, law, asked) {
   sample <- law_sample(law, x, asked)
   n <- sample$n
@@ -264,8 +266,9 @@ model_statistic <- function(x, law, asked) {
        size = if (average) height * (abs(fit$varrho) + abs(norm2)))
 }
 
-# The squared distance |mu - mu_P|^2 of many samples at once, from |mu_P|^2, the
-# inner products, |mu|^2 and varrho, the mean k(x, x) of the points.
+# Returns the squared distance |mu - mu_P|^2 for many samples at once. `law2` is
+# |mu_P|^2, `inner` has the inner products of mu and mu_P, `norm2` is |mu|^2,
+# and `varrho` is the mean of k(x, x) over the points.
 model_distance <- function(law2, inner, norm2, varrho, n, statistic) {
   biased <- statistic == "biased"
   value <- law2 - 2 * inner + if (biased) norm2 else
@@ -293,7 +296,8 @@ simulate_null <- function(law, asked, n) {
     if (law$kind == "refit") law <- refit_law(x, asked)
     model_statistic(x, law, asked)$value
   }
-  # Threads that meet again and again for small sums cost more than they give.
+  # With small samples, starting threads again and again costs more than it
+  # saves.
   work <- if (n < most_alone) on_one_thread else identity
   # Warnings about the observed points are not repeated for each sample.
   draws <- withCallingHandlers(
@@ -365,7 +369,7 @@ fit_request.mmd_gof <- function(x, changes) {
   change_request(x$arguments, changes)
 }
 
-# print() warns of a model whose parameters may come from the points.
+# print() warns if parameters of the model may come from the points.
 fit_lines.mmd_gof <- function(x, digits) {
   lines <- fit_lines.htest(x, digits)
   append(lines, if (x$model$kind == "draws") strwrap(paste(
@@ -425,7 +429,7 @@ mixture_law <- function(model, x, kernel) {
       "n draws of the model"
     )
   }
-  # S may be singular, so that its root comes from the eigenvalues.
+  # A covariance may be singular, so that its root comes from the eigenvalues.
   roots <- lapply(components_of(mixture), \(component) {
     e <- eigen(component$cov, symmetric = TRUE)
     sqrt(pmax(e$values, 0)) * t(e$vectors)
@@ -447,9 +451,9 @@ refit_law <- function(x, asked) {
   law
 }
 
-# Warns of parameters that were estimated from these points, or some of them: p
-# is too large. Independent points are equal to fitted ones as often as they are
-# to each other.
+# Warns if the model was fitted to these points, or to some of them, because p
+# is then too large. Independent points would equal the fitted ones only as
+# often as points of one sample equal each other.
 warn_same_points <- function(fit, x) {
   keys <- lapply(list(known_rows(fit$sample), x), \(z) {
     do.call(paste, as.data.frame(unname(z)))
@@ -509,7 +513,7 @@ law_draw <- function(law, n) {
   draw_mixture(law$mixture, n, law$roots)
 }
 
-# The points x as a sample with the kernel, and the units, that the law has.
+# The points x as a sample with the kernel and the units of the law.
 law_sample <- function(law, x, asked) {
   if (law$kind == "normal") {
     return(standardized_sample(x))
@@ -539,8 +543,9 @@ law_part <- function(law, kernel) {
 
 bhep_bandwidth <- \(n, d) sqrt(2) / ((2 * d + 1) * n / 4)^(1 / (d + 4))
 
-# The points as a sample of mean 0 and covariance I (divisor n), with the kernel
-# of Henze and Zirkler and the units that make them so.
+# Returns the points as a sample of mean 0 and covariance I (divisor n), with
+# the kernel of Henze and Zirkler. The kernel keeps the scaling that makes them
+# so.
 standardized_sample <- function(x) {
   n <- nrow(x)
   d <- ncol(x)

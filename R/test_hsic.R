@@ -215,7 +215,8 @@ hsic_arguments <- test_table(
   )
 )
 
-# An estimator that each variable takes by itself, and that shrinks no operator.
+# This kind takes the estimators that are fitted to each variable separately,
+# and refuses those that shrink an operator.
 by_variable <- new_kind("\"kme\", \"mkme\", \"mmkme\" or \"smooth\"",
                         \(x) !on_operator(x))
 
@@ -232,9 +233,9 @@ hsic_rules <- c(
   filter_rules
 )
 
-# The variables as the methods hand them on: `data` has x and y, or as x a list
-# of variables; `label` is what they are called, with the names x and y where
-# update() may change these, without names for a formula.
+# The variables as the methods pass them on. `data` has x and y, or a list of
+# variables as x. `label` has what they are called: with the names x and y if
+# update() may replace the data, and without names for a formula.
 test_variables <- function(data, label) {
   structure(list(data = data, label = label), class = "test_variables")
 }
@@ -300,7 +301,7 @@ test_dependence.test_variables <- function(data, asked) {
                 data)
 }
 
-# Errors of options that do not fit the variables, of n values each.
+# Stops if the options do not fit the variables, which have n values each.
 check_hsic <- function(options, variables, n) {
   least <- if (options$null == "gamma") 6L else if (
     options$statistic == "unbiased" || !is.null(options$bandwidths)
@@ -321,9 +322,10 @@ check_hsic <- function(options, variables, n) {
 
 joint_most_points <- 1000
 
-# The options with `fused`, TRUE where the fused statistic is one of several.
-# Where nothing else is asked for, two variables of which one has points with a
-# bandwidth by rule are tested by all statistics.
+# Returns the options with `fused`, TRUE if the fused statistic is one of
+# several. If the user sets no filter, bandwidths, clusters or statistic, two
+# variables of few values are tested by all statistics, provided that each is a
+# factor or has a bandwidth chosen by rule, and that they are not both factors.
 settle_joint <- function(options, variables, asked) {
   n <- variables[[1L]]$sample$n
   points <- vapply(variables, takes_bandwidths, NA)
@@ -354,8 +356,8 @@ settle_joint <- function(options, variables, asked) {
 
 # --- The object ------------------------------------------------------------
 
-# The test of a dependence, see new_dependence(). data: see test_variables();
-# its label is kept.
+# Makes the test from a dependence, see new_dependence(). `data` is made by
+# test_variables(), and the test keeps its label but not the data in it.
 new_hsic_test <- function(variables, options, scheme, dependence, arguments,
                           data) {
   several <- length(variables) > 2L
@@ -394,7 +396,7 @@ new_hsic_test <- function(variables, options, scheme, dependence, arguments,
   )
 }
 
-# The bandwidths that are one number, named.
+# Returns the bandwidths of those kernels that have a single one, with names.
 single_bandwidths <- function(kernels) {
   each <- lapply(kernels, \(kernel) unique(kernel$bandwidth))
   single <- unlist(each[lengths(each) == 1L])
@@ -403,7 +405,7 @@ single_bandwidths <- function(kernels) {
   }
 }
 
-# --- What it can do ----------------------------------------------------------
+# --- Methods -----------------------------------------------------------------
 
 fit_picture.hsic_test <- function(x, type = NULL) {
   picture_null(x, check_null_type(type, x))
@@ -416,8 +418,8 @@ fit_request.hsic_test <- function(x, changes) {
   change_variables(x$origin, x, changes, data, label)
 }
 
-# The request of update(), with changes of which some are `data`; origin: what
-# test_variables() returned, without its data.
+# Returns the request of update(). `data` names those changes that replace data;
+# `origin` is what test_variables() returned, without the data.
 change_variables <- function(origin, test, changes, data, label) {
   UseMethod("change_variables")
 }
@@ -429,7 +431,8 @@ change_variables.test_variables <- function(origin, test, changes, data,
     takes_kernel(variable) && !is.null(variable_kernel(variable))
   }, NA)
   arguments <- change_kernels(test$arguments, variables, several, takes)
-  # A formula has two sides, and a list has none.
+  # A test by formula keeps its variables as a list, so that kernels for its two
+  # sides must become a list, too.
   if (is.null(names(label))) changes <- side_kernels(changes, variables)
   changes <- change_kernels(changes, variables, several)
   # A gram stays a gram unless another kernel is given.

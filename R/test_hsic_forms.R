@@ -2,10 +2,10 @@
 # forms sum_ij k_ij l_p(i)p(j) of many permutations p at once, what estimators
 # make of them, and the joint test.
 
-# A dependence, which a test of independence finds: the statistic, its null
-# distribution, HSIC_xy/sqrt(HSIC_xx HSIC_yy) as `share`, and the choices of the
-# estimator, on operators (estimator, alpha, candidates) or variables (noise,
-# smoothing).
+# A dependence is the result of a test of independence: the statistic, its null
+# distribution, HSIC_xy/sqrt(HSIC_xx HSIC_yy) as `share`, and the choices of an
+# estimator on operators (estimator, alpha, candidates). find_dependence() adds
+# the choices of an estimator on variables (noise, smoothing).
 new_dependence <- function(statistic, null, share = NULL, estimator = NULL,
                            alpha = NULL, candidates = NULL) {
   list(statistic = statistic, null = null, share = share,
@@ -48,9 +48,10 @@ hsic_name <- function(options) {
   if (is.null(options$bandwidths) && !only_fused) "HSIC" else "fused HSIC"
 }
 
-# The choices of an average for each variable by itself: other samples, the
-# factor of the statistic (height), noise and smoothing. An estimator that
-# shrinks an operator chooses later, see fitted_dependence().
+# Fits an average to each variable separately. Returns the samples that take the
+# place of the variables, the factor of the statistic (height), noise and
+# smoothing. An estimator that shrinks an operator makes its choices later, in
+# fitted_dependence().
 settle_variables <- function(variables, options) {
   samples <- lapply(variables, `[[`, "sample")
   if (options$operator) {
@@ -91,7 +92,8 @@ new_source <- function(samples, options, scheme) {
 }
 
 # The source of two centered matrices, or of their factors, see new_pair(), with
-# the share of HSIC in its bound, and the function est_share() as `shares`.
+# HSIC over its upper bound as `share`, and the function that est_share()
+# returns as `shares`.
 pair_source <- function(samples, options, scheme) {
   shares <- if (options$operator) est_share(options$estimator)
   stored <- options$null == "gamma" || options$operator && is.null(shares) ||
@@ -113,12 +115,12 @@ pair_source <- function(samples, options, scheme) {
 
 # A pair of centered matrices: the parts x and y, see new_part(), the number of
 # values n, the product of their norms, whether they are factors, the size of
-# the terms of HSIC (scale), and how many permutations a draw takes (moved).
-# Values of a variable that is constant within clusters may move between
-# clusters of any size. Then sum_ij k_ij l_p(i)p(j) is a sum over clusters, of
-# the other matrix added up over clusters and the values of the one that moves.
-# Row sums of k are 0, so that it does not matter where l is centered: here over
-# clusters.
+# the terms of HSIC (scale), and how many permutations a draw takes (moved). If
+# a variable is constant within clusters, its values may move between clusters
+# of any size. Then sum_ij k_ij l_p(i)p(j) is a sum over pairs of clusters, in
+# which k is added up over clusters and l is the matrix of the variable that
+# moves. The rows of k sum to 0, so the centering of l makes no difference; here
+# l is centered over clusters.
 new_pair <- function(parts, scheme, factors = FALSE) {
   parts <- unname(parts)
   n <- length(parts[[1L]]$diagonal)
@@ -152,8 +154,8 @@ share_of <- function(form, norms) {
   if (norms == 0) 0 else min(1, max(0, form / norms))
 }
 
-# The permutations of points that permutations of clusters stand for. Points
-# keep their order within the cluster.
+# Returns the permutations of points that follow from permutations of clusters.
+# Points keep their order within the cluster.
 point_permutations <- function(units, scheme) {
   codes <- scheme$clusters
   if (is.null(codes) || !is.null(scheme$moved)) {
@@ -168,8 +170,9 @@ point_permutations <- function(units, scheme) {
   moved
 }
 
-# Two factors where the product of their ranks is below 4n, or NULL. The first
-# columns are cheap; more columns of one matrix are worth a share of what the
+# Returns the factors of both matrices if the product of their ranks is below
+# 4n, else NULL. The first columns of a factor are cheap. If only one matrix has
+# low rank, the other factor may get more columns, up to a share of what the
 # forms of whole matrices cost.
 pair_factors <- function(samples, B) {
   n <- samples[[1L]]$n
@@ -187,7 +190,8 @@ pair_factors <- function(samples, B) {
   if (length(ranks) == 2L && ranks[[1L]] / 4 * ranks[[2L]] < n) factors
 }
 
-# The centered factor, a rank x n matrix, or NULL.
+# Returns the centered factor, a rank x n matrix, or NULL if its rank is above
+# `cap`.
 low_rank <- function(sample, cap) {
   if (kernel_has(sample$kernel, "distances")) {
     return(NULL)
@@ -223,8 +227,9 @@ centered_part <- function(sample) {
   new_part(centered$k, centered$scale + mean(abs(diag(centered$k))))
 }
 
-# The source of dHSIC, with matrices that are not centered. Its rounding is far
-# smaller than what is allowed for ties of centered statistics.
+# The source of dHSIC, whose matrices are not centered. Its scale is small,
+# because rounding changes dHSIC far less than it changes centered
+# statistics.
 tensor_source <- function(k) {
   rows <- lapply(k, rowMeans)
   list(
@@ -244,9 +249,9 @@ takes_bandwidths <- function(variable) {
     kernel_has(variable$sample$kernel, "Gaussian form")
 }
 
-# The variables with many bandwidths where the kernel is not their own; "fuse"
-# is a geometric sequence from half the 5% to twice the 95% quantile of
-# distances.
+# Gives many bandwidths to those variables that can take them; the others stay
+# as they are. "fuse" is a geometric sequence from half the 5% quantile to twice
+# the 95% quantile of the distances.
 spread_bandwidths <- function(variables, bandwidths, units) {
   if (!any(vapply(variables, takes_bandwidths, NA))) {
     stop_input("'bandwidths' must be NULL where no variable is of points in ",
@@ -269,9 +274,9 @@ spread_bandwidths <- function(variables, bandwidths, units) {
   }, variables, seq_along(variables))
 }
 
-# The source of two variables that may have many bandwidths: all pairs of these,
-# with the mean and variance of their forms. The share is that of the average
-# kernels.
+# The source of two variables that may have many bandwidths. It has all pairs of
+# bandwidths, with the mean and variance of their forms. `share` is for the
+# kernels averaged over the bandwidths.
 fuse_source <- function(variables, scheme) {
   samples <- lapply(variables, \(variable) {
     by_bandwidth(variable$sample, if (takes_bandwidths(variable)) {
@@ -297,7 +302,8 @@ fuse_source <- function(variables, scheme) {
 
 # --- Statistics of permutations --------------------------------------------
 
-# The statistic of each permutation, a column, or of each source$moved of them.
+# Returns the statistic of each permutation, which is a column of
+# `permutations`. A draw takes source$moved columns.
 permuted_statistic <- function(source, permutations, options) {
   n <- source$n
   if (!is.null(source$pairs)) {
@@ -315,17 +321,17 @@ permuted_statistic <- function(source, permutations, options) {
   if (options$statistic == "biased") {
     return(forms / n^2)
   }
-  # U-centering depends on the entries off the diagonal, up to a number for each
-  # row and column. So centered matrices will do, whose rows without the
-  # diagonal sum to minus the diagonal.
+  # U-centering depends only on the entries off the diagonal, and not on
+  # constants that are added to a row or a column. So centered matrices will do:
+  # without the diagonal, their rows sum to minus the diagonal.
   traces <- source$x$trace * source$y$trace / ((n - 1) * (n - 2))
   diagonal <- permuted_traces(source, permutations) * n / (n - 2)
   (forms - diagonal + traces) / (n * (n - 3))
 }
 
-# The statistics of all pairs of bandwidths as one, each with mean 0 and
-# variance 1 over all permutations. A pair whose forms are constant, as for a
-# constant variable, counts as 0.
+# Combines the statistics of all pairs of bandwidths by log_mean_exp(), each
+# standardized to mean 0 and variance 1 over all permutations. A pair whose
+# forms do not vary, as for a constant variable, counts as 0.
 fused_statistic <- function(pairs, permutations) {
   z <- vapply(pairs, \(pair) {
     if (pair$variance > 0) {
@@ -337,7 +343,7 @@ fused_statistic <- function(pairs, permutations) {
   log_mean_exp(matrix(z, ncol = length(pairs)))
 }
 
-# The trace of Kc o Lc for each permutation.
+# The trace of Kc o Lc, the entrywise product, for each permutation.
 permuted_traces <- \(source, permutations) {
   .Call(C_r_permuted_sums, source$x$diagonal, source$y$diagonal, permutations)
 }
@@ -350,14 +356,14 @@ operator_shares <- function(source, permutations,
   source$shares(rho, permuted_traces(source, permutations) / source$n, source$n)
 }
 
-# The statistic as observed, then for each draw.
+# Returns the observed statistic and then the statistic of each draw.
 form_values <- function(source, options, scheme,
                         progress = options$progress) {
   statistic <- \(units) {
     permuted_statistic(source, point_permutations(units, scheme), options)
   }
   units <- length(scheme$sizes)
-  # So many permutations at a time take 4 MB; at least 64.
+  # This many permutations take 4 MB; a chunk has at least 64.
   size <- max(64, floor(2^20 / source$n / source$moved))
   values <- c(
     statistic(matrix(seq_len(units), units, source$moved)),
@@ -387,9 +393,11 @@ form_dependence <- function(source, options, scheme, height) {
                  })
 }
 
-# The dependence by an estimator of an operator, beta'M beta with its weights
-# for each M. What it chooses once lies between its choices for x paired with
-# itself and for y paired with itself: it sees no pairing.
+# The dependence by an estimator that shrinks an operator. The statistic is
+# beta'M beta, and the weights beta are fitted anew to the M of each
+# permutation. Choices that are made only once lie between those for x paired
+# with itself and those for y paired with itself, so that they do not depend on
+# how x and y are paired.
 fitted_dependence <- function(source, options, scheme) {
   settle <- \(part, where) {
     est_settle(options$estimator, gram_sample(new_gram(part$m^2)),
@@ -415,9 +423,9 @@ fitted_dependence <- function(source, options, scheme) {
 }
 
 # The dependence by the gamma law of Gretton et al. (2007), section 4. Its mean
-# is (varrho_x - |mu_x|^2)(varrho_y - |mu_y|^2)/n with |mu|^2 without the pairs
-# of a point with itself: varrho - |mu|^2 is the trace of the centered matrix
-# over n - 1.
+# is (varrho_x - |mu_x|^2)(varrho_y - |mu_y|^2)/n, where |mu|^2 leaves out the
+# pairs of a point with itself. Then varrho - |mu|^2 is the trace of the
+# centered matrix over n - 1.
 gamma_dependence <- function(source) {
   n <- source$n
   observed <- pair_forms(source, matrix(seq_len(n))) / n^2
@@ -436,9 +444,11 @@ gamma_dependence <- function(source) {
 
 # --- Filters -----------------------------------------------------------------
 
-# The dependence by a joint test: HSIC, the HSIC of M of each variable, which no
-# permutation changes, for each factor of the bandwidth, the fused HSIC, and
-# other views. plain: the source without a filter. A statistic is added here.
+# The dependence by a joint test of several statistics: HSIC and, with the
+# matrix M of each variable in place of K, the HSIC of order 1, both for each
+# factor of the bandwidth; the fused HSIC; and HSIC of other views. No
+# permutation changes M, so it is made once. `plain` is the source without a
+# filter. New statistics are added here.
 joint_dependence <- function(variables, settled, plain, options, scheme) {
   factors <- options$filter$factors
   if (length(variables) == 2L) factors <- crossed_factors(variables, factors)
@@ -479,7 +489,8 @@ joint_dependence <- function(variables, settled, plain, options, scheme) {
   new_dependence(statistic, drawn_null(statistic, scheme))
 }
 
-# The scheme with its permutations, which all statistics share.
+# Returns the scheme with its permutations drawn, because all statistics must
+# have the same ones.
 draw_scheme <- function(scheme, source) {
   if (is.null(scheme$matrix)) {
     check_memory(source$n, scheme$B / 2 * source$moved,
@@ -490,8 +501,8 @@ draw_scheme <- function(scheme, source) {
   scheme
 }
 
-# The statistics of order 1, one for each ratio. filtered: see
-# filter_matrices(), for each variable.
+# The statistics of order 1, one for each ratio. `filtered` has what
+# filter_matrices() returns for each variable.
 first_order <- function(filtered, options, scheme, statistic_of) {
   ratios <- options$filter$ratio
   in_chunks(length(ratios), 1L, options$progress, \(start, count) {
@@ -502,20 +513,22 @@ first_order <- function(filtered, options, scheme, statistic_of) {
   })
 }
 
-# The statistic of lines has this weight beside those of any dependence.
+# In the joint test this is the weight of the linear HSIC; the other statistics,
+# which see any dependence, have the weight 1.
 weight_of_lines <- 1.5
 linear_view <- "linear HSIC"
 
-# The samples of the variables with multiples of their bandwidths; a factor of 1
-# leaves what the estimator settled on.
+# The samples of the variables with multiples of their bandwidths. With a factor
+# of 1 the sample stays as the estimator left it.
 vary_samples <- function(variables, samples, factor) {
   Map(\(variable, sample, factor) {
     if (factor == 1) sample else vary_bandwidth(variable, factor)$sample
   }, variables, samples, factor)
 }
 
-# A function of the factors of all variables: for each of them what
-# filter_matrices() returns, computed once for all pairs of factors.
+# Returns a function of the factors of all variables. It gives what
+# filter_matrices() returns for each variable, and computes that only once
+# although several pairs share a factor.
 filtered_variables <- function(variables, samples, filter) {
   each <- Map(\(variable, sample) remembered(\(factor) {
     sample <- vary_samples(list(variable), list(sample), factor)[[1L]]
@@ -526,9 +539,9 @@ filtered_variables <- function(variables, samples, filter) {
   \(factor) Map(\(filtered_of, factor) filtered_of(factor), each, factor)
 }
 
-# The source of the matrices M. For more than two variables 1 + M / mean(diag M)
-# takes the place of each: products of M alone, whose rows sum to 0, would see
-# no dependence of two that leaves a third alone.
+# The source of the filtered matrices M. For more than two variables, each M is
+# replaced by 1 + M / mean(diag M). The rows of M sum to 0, so that products of
+# M alone would not see a dependence of two variables that leaves out the third.
 filtered_source <- function(m, scheme) {
   if (length(m) == 2L) {
     return(new_pair(lapply(m, \(m) new_part(m, max(m))), scheme))
@@ -545,7 +558,7 @@ crossed_factors <- function(variables, factors) {
   as.matrix(expand.grid(factor_x = each[[1L]], factor_y = each[[2L]]))
 }
 
-# A function of a number that keeps its values.
+# Returns a function of a number that computes each of its values only once.
 remembered <- function(make) {
   force(make)
   values <- list()
@@ -571,9 +584,10 @@ vary_bandwidth <- function(variable, factor) {
 
 # --- Clusters ----------------------------------------------------------------
 
-# The units of a test of independence. `moved` is the variable whose values move
-# between clusters of any size, as they are constant in each, or NULL where
-# values stay in clusters of their size, point by point.
+# The units of a test of independence. `moved` is the number of a variable that
+# is constant in each cluster, so that its values can move between clusters of
+# any size. If it is NULL, clusters change places point by point, and only with
+# clusters of the same size.
 exchange_units <- function(variables, options) {
   n <- variables[[1L]]$sample$n
   units <- read_units(options$blocks, options$clusters, seq_len(n), rep(1L, n))
@@ -584,7 +598,8 @@ exchange_units <- function(variables, options) {
   points <- tabulate(codes)
   units$sizes <- rep(1L, length(points))
   units$blocks <- cluster_blocks(units)
-  # A filter must not depend on the sizes of the clusters that move.
+  # A filter would depend on the sizes of the clusters that move, so that with
+  # one only clusters of the same size change places.
   constant <- if (length(variables) == 2L && is_average(options$estimator) &&
                     options$statistic == "biased" && is.null(options$filter)) {
     vapply(variables, \(v) constant_within(v$sample, codes), NA)
@@ -599,8 +614,8 @@ exchange_units <- function(variables, options) {
   units
 }
 
-# An error where no cluster has a partner that it can change places with; a
-# warning that counts those without.
+# Stops if no cluster has another that it can change places with, and warns of
+# the number of clusters that have none.
 check_partners <- function(blocks, count) {
   sizes <- lengths(in_blocks(count, blocks))
   if (max(sizes) == 1L) {
@@ -629,9 +644,10 @@ constant_within <- function(sample, codes) {
   max(apart) <= 1e-8 * diff(range(values))
 }
 
-# The variables with the kernel of the one that moves fitted to one point of
-# each cluster: how often a value stands in the data depends on who has it.
-# refit(variable, x) fits it to other points.
+# Fits the kernel of the variable that moves to one point of each cluster. If it
+# were fitted to all points, it would change with the permutation, because a
+# value occurs as often as its cluster has points. refit(variable, x) fits the
+# kernel to other points.
 fit_moved <- function(variables, units, refit) {
   moved <- units$moved
   variable <- variables[[moved %||% 1L]]
@@ -645,15 +661,17 @@ fit_moved <- function(variables, units, refit) {
 
 # --- Other views of the values -----------------------------------------------
 
-# The samples of two variables for other statistics of HSIC, by their names.
-# They see what the plain statistic hardly does: for a variable that is constant
-# within clusters the cluster means of the other one, in blocks the values less
-# their means, and in both cases lines.
+# Returns the samples of two variables for further statistics of HSIC, by the
+# names of the statistics. These see dependence that the plain statistic hardly
+# sees. For a variable that is constant within clusters, one takes the cluster
+# means of the other variable. In blocks, one takes the values less their block
+# means. In both cases one takes linear kernels.
 hsic_views <- function(variables, options, units, refit) {
   if (length(variables) > 2L || !takes_views(options)) {
     return(NULL)
   }
-  # Linear kernels, as factors have, have the same statistic in every view.
+  # A linear kernel, such as that of a factor, has the same statistic in every
+  # view.
   open <- !vapply(variables, \(v) {
     kernel_has(v$sample$kernel, "linear form")
   }, NA)
@@ -678,9 +696,9 @@ hsic_views <- function(variables, options, units, refit) {
   lapply(views, lapply, given_blocks, blocks)
 }
 
-# The samples with a point for each cluster: the value of what is constant in
-# it, the means of columns of numbers, with a kernel fitted to these, or else
-# the mean of the features.
+# Returns samples with one point for each cluster: the value of the variable
+# that is constant in it; for numeric columns their means, with a kernel fitted
+# to the means; or else the mean of the features.
 cluster_means <- function(variables, units, refit) {
   codes <- units$clusters
   sizes <- tabulate(codes)

@@ -69,9 +69,9 @@ cross_variables <- function(sketch) {
 
 small_product <- 1e-2
 
-# B draws of n HSIC under independence, sum_l gamma_l Z_l^2 with the products of
-# the eigenvalues of both variables. The sum over small products is replaced by
-# a Z^2 + b with the same mean and variance.
+# Returns B draws of n HSIC under independence, sum_l gamma_l Z_l^2, where each
+# gamma_l is an eigenvalue of one variable times one of the other. The sum over
+# small products is replaced by a Z^2 + b with the same mean and variance.
 cross_draws <- function(samples, B) {
   each <- lapply(samples, \(part) {
     covariance_values(centered_covariance(part), covariance_rounding(part))

@@ -1,7 +1,7 @@
 # The verbs of base_fit.R for all tests.
 
-# The lines of print(), as print.htest() has them, but each number has digits of
-# its own, and a parameter is not printed as an estimate.
+# The lines of print(), as print.htest() has them, but each number is rounded by
+# itself, and a parameter is not repeated as an estimate.
 fit_lines.htest <- function(x, digits) {
   each <- \(v) {
     paste(names(v), "=", vapply(v, format, "", digits = min(digits + 1L, 22L)))
@@ -43,8 +43,8 @@ maximum_line <- function(test) {
   }
 }
 
-# A line that warns of points that are less alike than those of different
-# samples.
+# Returns a line that warns if the statistic is unusually small, because points
+# of one sample are then less alike than points of different samples.
 low_line <- function(test) {
   draws <- test$replicates
   if (inherits(test, c("mmd_test", "hsic_test")) && length(draws) > 98L &&
@@ -120,8 +120,8 @@ monte_carlo_error <- function(test) {
   }
 }
 
-# The words beside a p-value: that it is the least possible, or that other draws
-# could put it on the other side of the usual level.
+# Returns the words beside a p-value. They say that it is the least possible, or
+# that other draws could put it on the other side of the usual level.
 p_remark <- function(test) {
   draws <- test$replicates
   error <- monte_carlo_error(test)
@@ -151,8 +151,9 @@ fit_facts.htest <- function(x) {
   )
 }
 
-# A row as broom's tidy.htest() has it, but that takes estimates of several
-# kinds for those of several groups. Bandwidths are parameters.
+# Returns a row like that of broom's tidy.htest(), which would take our several
+# estimates for those of several groups. Bandwidths are parameters here, not
+# estimates.
 fit_rows.htest <- function(x, ...) {
   check_dots(...)
   estimate <- x$estimate
@@ -180,8 +181,8 @@ fit_frame.htest <- function(x) {
 
 # --- Plot --------------------------------------------------------------------
 
-# The type of a picture; more: types that the test has beside the null
-# distribution.
+# Checks the type of a picture. `more` has the types that the test offers beside
+# the null distribution.
 check_null_type <- function(type, test, more = NULL) {
   check_type(type, c(if (NROW(test$statistics) > 1L) "statistics", "null",
                      more))
@@ -192,8 +193,8 @@ p_note <- function(test, what) {
                      format(test$p.value, digits = 3)), color = accent)
 }
 
-# A picture of the z of each statistic over those of 90% of the draws; a dashed
-# line shows what the largest z is to reach for p = 0.05.
+# A picture of the z of each statistic, over a bar that holds 90% of its draws.
+# A dashed line shows the value that the largest z must reach for p = 0.05.
 picture_statistics <- function(test) {
   table <- test$statistics
   top <- table$maximum
@@ -250,8 +251,8 @@ picture_null <- function(object, type = "null") {
   )
 }
 
-# Lines filled with words that are not broken themselves; strwrap() cannot keep
-# them together in every locale.
+# Fills lines with words that may contain spaces but are not broken. strwrap()
+# cannot keep them together in every locale.
 fill_lines <- function(words) {
   lines <- words[1L]
   for (word in words[-1L]) {

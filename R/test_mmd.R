@@ -267,10 +267,11 @@ mmd_options <- function(asked, nulls = c("permutation", "spectrum", "gamma"),
 
 most_points_with_profiles <- 400
 
-# The options with the joint test of several statistics where nothing else is
-# asked for: that of filter = TRUE, or with more points one without profiles,
-# which take work for each draw. Blocks and mixed columns have a view instead.
-# least: the points of the smallest sample.
+# Returns the options, with a joint test of several statistics if the user set
+# nothing else. The joint test is that of filter = TRUE; with more points it
+# leaves out the profiles, which take work for each draw. Blocks and mixed
+# columns get another view instead, see view_names(). `least` is the size of the
+# smallest sample.
 settle_statistics <- function(options, asked, sample, least) {
   if (is.null(c(options$filter, options$bandwidths, options$bins,
                 options$blocks, asked$control$statistic)) && !options$alone &&
@@ -328,7 +329,7 @@ pool_samples <- function(sample, groups, order, label, name) {
 
 pool_pair <- function(x, y, label) {
   x <- read_points(x)
-  # Names may differ where there is one column.
+  # The names of x and y may differ if both have one column.
   if (is.matrix(x) && ncol(x) == 1L && identical(ncol(y), 1L)) {
     y <- unname(check_data(y, "y"))
   }
@@ -373,7 +374,8 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   test_formula(mmd_test.default, ...)
 }
 
-# The test of a door on the samples of a formula, for the method that calls it.
+# Reads the formula of the method that calls this function, and tests its
+# samples by the function `.door`.
 test_formula <- function(.door, ...) {
   read <- read_sides(c(x = "named", groups = "groups"), c("blocks", "clusters"),
                      example = "response ~ group", frame = parent.frame())
@@ -426,7 +428,8 @@ read_samples <- function(pooled, options) {
   if (stores_gram(sample)) {
     apply_rules(options, gram_rules, attr(options, "given"))
   } else {
-    # Many bandwidths are chosen when the units are known.
+    # Many bandwidths are chosen below, when the columns are scaled; until then
+    # kernel_rbf(1) stands in for them.
     kernel <- if (!is.null(bandwidths)) kernel_rbf(1) else options$kernel
     sample <- fit_sample(sample$x, kernel_of(sample$x, kernel), options$scale,
                          pooled$name)
@@ -444,7 +447,7 @@ read_samples <- function(pooled, options) {
        bandwidths = bandwidths, origin = pooled[c("label", "order", "name")])
 }
 
-# Errors of what is only for two samples, and of too many.
+# Stops on options that are only for two samples, and on too many samples.
 check_two <- function(samples, options) {
   count <- length(samples$sizes)
   check_memory(choose(count, 2) + count, count, "use fewer groups",
@@ -469,7 +472,7 @@ fuse_bandwidths <- function(x) {
   seq(ends[1L] / 2, 2 * ends[2L], length.out = 10L)
 }
 
-# --- What changes places -----------------------------------------------------
+# --- Units of exchange -------------------------------------------------------
 
 # The units of samples; order: see read_units().
 sample_units <- function(sizes, blocks, clusters, order = seq_len(sum(sizes))) {
@@ -483,7 +486,8 @@ sample_units <- function(sizes, blocks, clusters, order = seq_len(sum(sizes))) {
     }
     units$sizes <- tabulate(group, length(sizes))
     units$blocks <- cluster_blocks(units)
-    # However clusters change places, samples must have two points left.
+    # At least two points must stay in each sample, however clusters change
+    # places.
     if (min(units$sizes) == 1L && min(tabulate(units$clusters)) == 1L) {
       stop_input("'clusters' must leave at least 2 points in each sample ",
                  "however they change places; take together those of one point")
@@ -498,7 +502,7 @@ sample_units <- function(sizes, blocks, clusters, order = seq_len(sum(sizes))) {
   units
 }
 
-# Are permutations drawn from all, without blocks or clusters?
+# Are permutations drawn at random among all, without blocks or clusters?
 draws_among_all <- function(options) {
   options$null == "permutation" &&
     is.null(c(options$permutations, options$blocks, options$clusters))
@@ -508,9 +512,9 @@ most_points_without_bins <- 20000
 usual_bins <- 25L
 most_bins <- 2000
 
-# The number of bins of the smallest sample, or NULL. Without `bins` there are
-# none unless the samples are large, and not so unequal that bins of the
-# smallest are small.
+# The number of bins of the smallest sample, or NULL for none. Without `bins`
+# there are bins only if the samples are large, and if all of them together make
+# at most `most_bins` bins of the size that the smallest sample sets.
 count_bins <- function(options, sizes) {
   least <- min(sizes)
   bins <- options$bins
@@ -525,7 +529,7 @@ count_bins <- function(options, sizes) {
     stop_input("'bins' must be at most ", least, ", the points of the ",
                "smallest sample, not ", bins)
   }
-  # Bins of one point are points.
+  # A bin of one point is the point itself, so there is no need for bins.
   if (least %/% bins > 1L) bins
 }
 
@@ -555,7 +559,8 @@ compare_samples <- function(samples, options, scheme) {
     compare_fits
   }
   comparison <- compare(samples, options, scheme, settled)
-  # Sums that are not centered lose the share where points are far from 0.
+  # If points are far from 0, the share is lost in sums that are not centered,
+  # so it is computed from centered points.
   if (!average && kernel_has(sample$kernel, "linear form") &&
         knows_points(sample)) {
     samples$sample <- given_blocks(center_linear(without_gram(sample)), blocks)
@@ -621,7 +626,7 @@ mmd_counts <- function(sizes, scheme, bins) {
 
 bin_words <- \(size) paste("of bins of", count_of(size, "point"))
 
-# The words of the method, without those on permutations.
+# The words for the method in the title, without those on permutations.
 mmd_words <- function(options, views = NULL) {
   order <- options$filter$order
   c(if (!c(order, 0L)[1L] %in% 0:2) order else
@@ -661,7 +666,7 @@ unbiased_summary <- function(comparison, samples, options, scheme) {
   }
 }
 
-# --- What it can do ----------------------------------------------------------
+# --- Methods -----------------------------------------------------------------
 
 # The group of each point in the order of the data, and the witness of two
 # samples.
@@ -686,10 +691,11 @@ data_order <- function(test) {
   if (is.null(order)) seq_along(test$groups) else order(order)
 }
 
-# The weights of the witness function of two sets of groups. shown: the points
-# to be drawn; side: 1 or 2 for each of these, NULL where they are of no group;
-# grid: FALSE where columns are no axes. The argument `side` is 1, 2 or 0 for
-# each group.
+# Returns the weights of the witness function of two sets of groups. The
+# argument `side` has 1, 2 or 0 (in neither set) for each group. The result has
+# the `weights`; `shown`, the points to be drawn; `side`, 1 or 2 for each of
+# these, or NULL if they belong to no group; and `grid`, FALSE if the columns
+# are no axes.
 witness_weights <- function(sample, test, side) UseMethod("witness_weights")
 witness_weights.kernmean_sample <- function(sample, test, side) {
   side <- side[as.integer(test$groups)]
@@ -713,7 +719,7 @@ witness_values <- function(test, side) {
          at_points = \() sample_apply(sample, weights)))
 }
 
-# Data may be changed where they have names; else they stay those of the test.
+# Data may be replaced if the call named them; else the test keeps its own.
 fit_request.mmd_test <- function(x, changes) {
   data <- changed_data(changes, x$origin$label)
   arguments <- x$arguments
@@ -729,8 +735,8 @@ fit_request.mmd_test <- function(x, changes) {
   asked
 }
 
-# The argument `x` of the door for a test with other data, or with another
-# kernel if `rekernel`.
+# Returns the argument `x` of the door for a test with other data or, if
+# `rekernel`, with another kernel.
 repool <- function(sample, test, changes, data, rekernel) UseMethod("repool")
 repool.kernmean_sample <- function(sample, test, changes, data, rekernel) {
   origin <- test$origin

@@ -1,7 +1,8 @@
-# The joint test of samples: the constructors of its statistics, of other Gram
-# matrices of the same points, M for means (order 1) and M o M for covariances
-# (order 2), and of other kinds; other views of the points; and where the
-# samples differ.
+# The joint test of samples. This file has the constructors of its statistics,
+# which are sums of other Gram matrices of the same points (M for means, order
+# 1, and M o M for covariances, order 2), or of other kinds. It also has other
+# views of the points, and the witness function, which shows how the samples
+# differ.
 
 # The comparison by all statistics that a filter asks for, and by those of other
 # views of the points.
@@ -37,8 +38,8 @@ compare_jointly <- function(samples, options, scheme, settled) {
   compare_plain(source, joint, settled$height)
 }
 
-# The labels of all draws take a bit for each unit and group; of two groups one
-# is enough.
+# The labels of all draws take a bit for each unit and group. With two groups,
+# the labels of one are enough.
 check_label_memory <- function(layout, B) {
   groups <- length(layout$sizes)
   words <- ceiling(sum(layout$sizes) / 64)
@@ -46,7 +47,8 @@ check_label_memory <- function(layout, B) {
                "take fewer draws", what = "the labels of all draws,")
 }
 
-# Factors multiply a bandwidth, and other kernel values take points.
+# Stops if `factors` cannot be used. They multiply a bandwidth, and the new
+# kernel values can only be computed from points.
 check_factors <- function(sample, factors) {
   if (!identical(factors, 1) &&
         (is.null(sample$kernel$bandwidth) || !knows_points(sample))) {
@@ -56,8 +58,8 @@ check_factors <- function(sample, factors) {
 }
 
 # The constructors of the statistics of a joint test, each with the orders of
-# test_filter() that ask for it, in the order in which the table has them. A
-# statistic is added here.
+# test_filter() that ask for it, in the order in which the table has them. New
+# statistics are added here.
 statistic_makers <- function() {
   maker <- \(orders, make) list(orders = orders, make = make)
   list(
@@ -136,7 +138,8 @@ plain_statistic <- function(points, name, bandwidth = NA_real_) {
                  height = points$height)
 }
 
-# The statistics of orders 1 and 2. M of a ratio is made once for both.
+# The statistics of orders 1 and 2. M is made once for each ratio, and both
+# orders use it.
 filtered_statistics <- function(points) {
   filter <- points$filter
   orders <- (1:2)[1:2 %in% filter$order]
@@ -154,8 +157,9 @@ filtered_statistics <- function(points) {
 
 # --- Sums within samples -----------------------------------------------------
 
-# The form (w - mean)' V^+ (w - mean) of the numbers w of each labeling, the
-# rows, with their mean and covariance V over the draws.
+# The statistic (w - mean)' V^+ (w - mean). The matrix w has the numbers of a
+# labeling in each row; mean and V are the mean and covariance of the rows over
+# the draws.
 form_statistic <- function(name, w, points, ratio = NA_real_,
                            transform = identity) {
   drawn <- if (points$complete) take_rows(w, -1L) else w
@@ -203,11 +207,12 @@ moment_statistics <- function(points) {
 
 # --- Spectral profiles -------------------------------------------------------
 
-# The profile at the largest ratio and the standardized one at the smallest.
-# With e the differences of the logarithms of the eigenvalues + tau of two
-# covariances, less their means over the draws, they are the sum of e^2, and of
-# e^2 divided by its means; of several groups the sum over all pairs, times m_g
-# m_h/N^2.
+# The plain profile at the largest ratio and the standardized one at the
+# smallest. Let e be the differences of log(eigenvalue + tau) between two
+# covariances, less their means over the draws. The plain profile is the sum of
+# e^2; the standardized one divides each e^2 by its mean over the draws first.
+# With several groups, the profiles of all pairs are added up with the weights
+# m_g m_h/N^2.
 profile_statistics <- function(points) {
   sizes <- points$sums$sizes
   groups <- ncol(sizes)
@@ -238,7 +243,7 @@ profile_statistics <- function(points) {
        profile("profile (standardized)", min(ratios), TRUE))
 }
 
-# For each group a matrix of the eigenvalues of its covariance, axes x
+# Returns for each group a matrix of the eigenvalues of its covariance, axes x
 # labelings.
 group_spectra <- function(points, sizes) {
   sample <- points$sample
@@ -271,7 +276,7 @@ spectra_frame <- function(sides) {
 
 # --- Whitened by one side ----------------------------------------------------
 
-# With smaller ratios rounding would be seen.
+# Below this ratio rounding would show in the statistic.
 one_sided_least <- 1e-5
 
 one_sided_statistics <- function(points) {
@@ -301,12 +306,13 @@ one_sided_statistics <- function(points) {
   }, c(TRUE, FALSE), one_sided), FALSE, FALSE)
 }
 
-# For each tau T = |A^(-1/2) (S_x - S_y) A^(-1/2)|^2, A = S_x + tau, of the
-# second moments about the pooled mean, and then for each the size of its
-# largest term. x are the points `inside` of K^c. G, the Gram matrix of features
-# after A^(-1/2), is known from K_xx = U diag(l) U': with Q = U'K_xy and d =
-# 1/(l + m tau), G_xx = U diag(m l d) U', G_xy = m U diag(d) Q, and G_yy = (K_yy
-# - Q' diag(d) Q)/tau. 14 m^3 flops.
+# Returns for each tau the statistic T = |A^(-1/2) (S_x - S_y) A^(-1/2)|^2 with
+# A = S_x + tau, where S_x and S_y are second moments about the pooled mean, and
+# then for each tau the size of the largest term of T. The x are the points
+# `inside` of K^c. With K_xx = U diag(l) U', Q = U'K_xy and d = 1/(l + m tau),
+# the Gram matrix G of the features after A^(-1/2) has the blocks G_xx = U
+# diag(m l d) U', G_xy = m U diag(d) Q, and G_yy = (K_yy - Q' diag(d) Q)/tau.
+# This takes 14 m^3 flops.
 one_sided_values <- function(k, inside, taus) {
   m <- length(inside)
   n <- nrow(k) - m
@@ -324,9 +330,9 @@ one_sided_values <- function(k, inside, taus) {
 
 most_moment_bytes <- 2^30
 
-# The source of M = RR', or of M o M, from the features R: their linear kernel
-# is M, and its square is M o M. Units of points have sums of features, or of
-# their squares.
+# The source of M = RR', or of M o M (power 2), from the features R: the linear
+# kernel of R is M, and its square is M o M. Units of several points have the
+# sums of their features, or of the outer products of these.
 root_source <- function(samples, layout, root, power) {
   total <- sum(layout$sizes)
   squared <- power == 2L
@@ -356,8 +362,10 @@ root_source <- function(samples, layout, root, power) {
 
 # --- Other views of the points -----------------------------------------------
 
-# The names of the statistics of other views, of which a test of plain means by
-# permutations of at most `most` points has one each; NULL if there are none.
+# Returns the names of the statistics of other views, one for each view, or NULL
+# if the test takes none. Only a test of plain means by permutations takes
+# views. The ANOVA kernel is for comparisons of few points; the largest has
+# `most`.
 view_names <- function(samples, options, most = samples$sample$n) {
   if (!takes_views(options)) {
     return(NULL)
@@ -372,8 +380,9 @@ view_names <- function(samples, options, most = samples$sample$n) {
     })
 }
 
-# The samples of other views, by these names: the same points with kernels that
-# see what the plain one does not, and no labels.
+# Makes the samples of other views from the names of their statistics. They have
+# the same points, with kernels that see what the plain one does not, and do not
+# depend on the labels.
 sample_views <- function(samples, names) {
   if (!is.null(names)) sapply(names, \(name) {
     sample <- samples$sample
@@ -392,8 +401,8 @@ linear_sample <- function(sample) {
   points_sample(sample$x, kernel_linear(), raw = sample_raw(sample))
 }
 
-# Are there at least two blocks, where the numeric columns are one and each
-# factor is one?
+# Do at least two blocks vary? All numeric columns make one block, and each
+# factor makes one.
 has_interactions <- function(sample) {
   scaling <- sample$kernel$scaling
   nominal <- scaling$nominal
@@ -401,10 +410,10 @@ has_interactions <- function(sample) {
   !is.null(nominal) && sum(any(vary[!nominal]), vary[nominal]) > 1L
 }
 
-# The sample with the product of 1 + C over blocks as its kernel. C is the
-# centered kernel of a block, of trace n: Gaussian for the numeric columns,
-# equality of levels for a factor. Main effects and all interactions have the
-# same weight in it.
+# The sample with the product of 1 + C over blocks as its kernel, see
+# has_interactions(). C is the centered kernel of a block, scaled to the trace
+# n: Gaussian for the numeric columns, equality of levels for a factor. So main
+# effects and all interactions have the same weight.
 anova_view <- function(sample) {
   frame <- sample_raw(sample)
   nominal <- sample$kernel$scaling$nominal
@@ -424,10 +433,11 @@ anova_view <- function(sample) {
   }))))
 }
 
-# The sample of the points less the means of their blocks. Its bandwidth is to
-# theirs as the median distances are. Where differences of points are not known,
-# or the kernel has no points, it is an RBF kernel of the distances d_ij^2 =
-# G_ii + G_jj - 2 G_ij of G = (I - A) K (I - A), A the mean of each block.
+# The sample of the points less the means of their blocks. The bandwidth is
+# multiplied by the ratio of the median distances after and before. If points
+# cannot be subtracted, or the kernel has parts or is a function, the kernel is
+# an RBF kernel of the distances d_ij^2 = G_ii + G_jj - 2 G_ij in feature space,
+# where G = (I - A) K (I - A) and A takes the mean of each block.
 centered_view <- function(sample, blocks) {
   kernel <- sample$kernel
   if (knows_points(sample) && !kernel_has(kernel, "parts") &&
@@ -461,19 +471,20 @@ largest_sample <- function(test) {
   if (isTRUE(words %in% names(test$views))) test$views[[words]] else test$sample
 }
 
-# --- Where they differ -------------------------------------------------------
+# --- The witness function ----------------------------------------------------
 
-# The witness of the statistic that was the largest, for weights w = 1/m of the
-# points on one side and -1/n on the other: g(S)(mu_x - mu_y) for means, and phi
-# -> <phi, g (C_x - C_y) g phi> for covariances, phi about the pooled mean; 0 on
-# average over the pooled points. It has functions for its values at new points
-# and at those of the sample.
+# The witness of the statistic that was the largest. The weights w are 1/m for
+# the points on one side and -1/n for those on the other. For means the witness
+# is g(S)(mu_x - mu_y), less its average over the pooled points if there is a
+# filter. For covariances it is phi -> <phi, g (C_x - C_y) g phi>, with phi
+# about the pooled mean. The result has functions for its values: at(), at new
+# points, and at_points(), at those of the sample.
 filtered_witness <- function(test, w) {
   filter <- test$arguments$filter
   if (!is.list(filter)) filter <- test_filter(ratio = usual_ratios)
   row <- test$statistics[test$statistics$maximum, ]
-  # Profiles, sums and moments are made of no function of the points: the plain
-  # witness stands for theirs.
+  # Profiles, sums and moments have no witness function, so the plain witness is
+  # shown instead.
   if (!row$order %in% c(0:2, one_sided)) row$order <- 0L
   sample <- largest_sample(test)
   settled <- est_settle(order_noise(test$estimator, test$origin$order), sample,
@@ -494,11 +505,12 @@ filtered_witness <- function(test, w) {
        what = if (!row$order %in% 0:1) "farther out")
 }
 
-# The witness of orders 1 and 2 and of one side, in the axes of a spectrum, as a
-# function of apply(v), which returns K v at the points that are asked for. row:
-# of the table of statistics; means: the row means of K.
+# The witness of orders 1 and 2 and of one side, in the axes of a spectrum. It
+# is a function of apply(v), which returns K v at the points that are asked for.
+# `row` is the row of the statistic in the table; `means` are the row means of
+# K.
 witness_in_axes <- function(spectrum, w, row, name, means, groups) {
-  # Eigenvectors of eigenvalues that are nearly 0 may have a share of the mean.
+  # Eigenvectors with eigenvalues near 0 may not be orthogonal to constants.
   u <- center_columns(spectrum$vectors)
   l <- spectrum$values
   gain <- spectrum_gain(spectrum, row$ratio, name) / l
@@ -509,7 +521,8 @@ witness_in_axes <- function(spectrum, w, row, name, means, groups) {
   centers <- drop(cross(u, matrix(means)))
   inner <- cross(u, u * drop(w))
   side <- match(row$order, one_sided)
-  # A^(-1) stands between inner products with the axes times roots of n l.
+  # apply(u) gives inner products with axes of length sqrt(n l), not 1, so that
+  # D^(-1) A^(-1) D takes the place of A^(-1), with D = diag(sqrt(n l)).
   resolve <- if (is.na(side)) diag(gain, length(l)) else {
     own <- take_rows(u, as.integer(groups) == side)
     scales <- rep(nrow(u) * l / nrow(own), each = length(l))
@@ -522,7 +535,7 @@ witness_in_axes <- function(spectrum, w, row, name, means, groups) {
   }
 }
 
-# The words in brackets that say which statistic the witness is of.
+# Words in brackets that name the statistic of the witness.
 witness_words <- function(test) {
   table <- test$statistics
   row <- table[table$maximum, ]

@@ -40,8 +40,8 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL) {
        value = stats::setNames(lapply(each, `[[`, "value"), labels))
 }
 
-# The witness of one sample against another, or against all the rest; sides:
-# what these are called.
+# The witness of one sample against another, or against all the rest. `sides`
+# has the names of the two.
 picture_witness <- function(test, first, second, n,
                             sides = names(test$sizes)[c(first, second)]) {
   sample <- largest_sample(test)
@@ -68,7 +68,7 @@ picture_witness <- function(test, first, second, n,
        title)
 }
 
-# The colors of a bar with their meaning.
+# The colors of a color bar, and the words at its ends.
 denser_fill <- function(value, denser) {
   fill <- diverging(value)
   c(fill, list(title = "witness", at = fill$limits, labels = rev(denser)))
@@ -76,8 +76,8 @@ denser_fill <- function(value, denser) {
 
 end_colors <- \(fill) rev(fill$colors[c(8L, length(fill$colors) - 7L)])
 
-# denser: words for where it is positive and negative; group: that of each
-# point, NULL for none.
+# `denser` has the words for where the witness is positive and for where it is
+# negative; `group` is the group of each point, or NULL for none.
 witness_curve <- function(x, at, group, denser, n, title) {
   ends <- padded_range(x)
   z <- seq(ends[1L], ends[2L], length.out = n)
@@ -103,7 +103,8 @@ witness_curve <- function(x, at, group, denser, n, title) {
 
 witness_surface <- function(x, at, group, denser, n, title) {
   surface <- shown <- surface_of(at, x, n)
-  # Far from all points both means are nearly 0, and so is their difference.
+  # Both means are nearly 0 far from all points, and so is their difference,
+  # which is not drawn there.
   shown$z[!near_points(x, surface)] <- NA
   fill <- denser_fill(shown$z, denser)
   labels <- axis_names(x)
@@ -117,7 +118,8 @@ witness_surface <- function(x, at, group, denser, n, title) {
   )
 }
 
-# Which points of a grid have a point of x within two of Scott's bandwidths.
+# Says for each point of a grid if a point of x lies within two of Scott's
+# bandwidths.
 near_points <- function(x, surface) {
   width <- apply(x, 2L, stats::sd) * nrow(x)^(-1 / 6)
   width[is.na(width) | width == 0] <- 1
@@ -125,9 +127,9 @@ near_points <- function(x, surface) {
   fold_rows(kernel_rbf(width), z, unname(x)) > exp(-2)
 }
 
-# The values at the points against the columns along which the witness varies
-# most, a panel for each, with the share of its variance that a smooth curve has
-# there.
+# A panel for each of the columns along which the witness varies most, with its
+# values at the points. The title has the share of the variance of the witness
+# that a smooth curve in the column explains.
 witness_columns <- function(sample, witness, denser, title) {
   kept <- evenly(length(witness$shown), most_points_drawn)
   rows <- witness$shown[kept]

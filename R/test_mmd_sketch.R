@@ -1,4 +1,4 @@
-# Tests of samples of which there are sketches: by permutations of bins, or by
+# Tests of samples that are given as sketches: by permutations of bins, or by
 # the spectrum of the covariance of features.
 
 #' Two-sample tests of sketches
@@ -60,8 +60,8 @@ sketch_rules <- c(list(when(
   reason = "for sketches, which keep sums on landmarks and no rows"
 )), filter_rules[1L])
 
-# The options of a test of sketches. What these keep is enough for filters of
-# orders 0 and 1.
+# The options of a test of sketches. A sketch keeps enough for filters of orders
+# 0 and 1, but not for the others.
 sketch_options <- function(sketches, asked) {
   bin_sizes <- unique(lapply(sketches, `[[`, "bin"))
   permutable <- length(bin_sizes) == 1L && !is.null(bin_sizes[[1L]])
@@ -89,7 +89,7 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
   } else {
     test_moments(pooled, parts, options, stored(asked))
   }
-  # There are no points, and so no group of each.
+  # A sketch keeps no points, so there is no group of each point.
   test["groups"] <- list(NULL)
   test
 }
@@ -112,7 +112,8 @@ test_bins <- function(pooled, parts, options, arguments) {
                   sum(bins$sizes))
 }
 
-# The statistic of several samples whose weights m_g m_h/N count rows, not bins.
+# Rescales the statistic of several samples, so that its weights m_g m_h/N count
+# rows instead of bins.
 count_rows <- function(statistic, size) {
   if (NROW(statistic$table) < 2L) {
     statistic$values <- size * statistic$values
@@ -137,11 +138,12 @@ test_moments <- function(pooled, parts, options, arguments) {
                   as.double(unname(rows)))
 }
 
-# The test of a comparison of sketches. sizes: the rows of each sample that
-# count; left: the number of those that do not; bins: their number.
+# The test of a comparison of sketches. `sizes` are the rows of each sample that
+# count, `left` is the number of rows that do not, and `bins` is the number of
+# bins.
 new_sketch_test <- function(pooled, parts, options, scheme, comparison, null,
                             arguments, sizes, left = 0, bins = NULL) {
-  # The total of which this is a share includes what is lost by projection.
+  # The share is of a total that includes what is lost by projection.
   comparison$share <- between_share(list(parts_sums(parts, \(moments) {
     moments$trace
   })))
@@ -187,7 +189,8 @@ compare_pooled.pooled_sketches <- function(pooled, asked) {
   )
 }
 
-# The samples of sketches.
+# Returns the sample of each group, if there is one sketch, or else of each
+# sketch.
 compared_samples <- function(sketches) {
   parts <- if (length(sketches) == 1L) group_samples(sketches$x) else
     lapply(sketches, sketch_sample)
@@ -225,8 +228,9 @@ pooled_bins <- function(sketches, labels) {
        left = sum(vapply(each, `[[`, 1, "left")))
 }
 
-# The spectrum of bins whose means have these features, for the covariance of
-# the rows of all samples.
+# The spectrum, see new_spectrum(), of the covariance of the rows of all
+# samples. The vectors have an entry for each bin, and `features` has the mean
+# features of the bins.
 row_spectrum <- function(parts, features) {
   at <- centered_means(parts)$at
   share <- vapply(parts, `[[`, 1, "n")
@@ -271,9 +275,9 @@ compare_parts <- function(parts, options) {
   )
 }
 
-# The sums, see labeled_sums(), of features less the mean of all.
-# trace(moments): the trace of their second moments, with or without what is
-# lost by projection.
+# The sums, see labeled_sums(), of features less the mean of all. trace(moments)
+# returns the trace of the second moments, with or without what is lost by
+# projection.
 parts_sums <- function(parts,
                        trace = \(moments) sum(diag(moments$covariance))) {
   parts <- unname(parts)
@@ -288,8 +292,8 @@ parts_sums <- function(parts,
        trace = t(n * varrho), sizes = t(n))
 }
 
-# The size of a statistic, see permutation_p(): differences of means this much
-# smaller than the kernel values are rounding, as where all rows are equal.
+# The size of a statistic, see permutation_p(). If all rows are equal, the means
+# differ only by rounding, which is this much smaller than the kernel values.
 moments_scale <- function(parts) {
   1e-4 * max(vapply(parts, `[[`, 1, c("moments", "trace")))
 }
@@ -303,7 +307,7 @@ null_spectrum.sketch_sample <- function(sample, samples) {
   n * covariance_values(pooled, rounding)
 }
 
-# The covariance of features.
+# The covariance of features about their mean.
 centered_covariance <- function(part) {
   part$moments$covariance - tcross(part$moments$mean)
 }
@@ -354,7 +358,7 @@ sample_lines.landmark_sample <- function(sample) {
     })
 }
 
-# The mean of a side weighs its samples by their rows.
+# The mean of a side is that of its samples, weighted by their rows.
 witness_weights.landmark_sample <- function(sample, test, side) {
   if (any(test$statistics$order > 0L)) {
     stop_input("'type' must not be \"witness\" for filtered statistics of ",

@@ -1,7 +1,8 @@
-# The statistics of mmd_test() from sums of a Gram matrix over the samples, for
-# many labelings at once, those of any estimator, and null distributions.
+# The statistics of mmd_test(): those that are sums of a Gram matrix over the
+# samples, for many labelings at once, and those of any other estimator. The
+# null distributions are here as well.
 
-# --- Where the kernel values come from ---------------------------------------
+# --- Sources of kernel values ------------------------------------------------
 
 # The points of a test for sums over labelings, "the layout":
 #   sizes     the units of each sample
@@ -17,7 +18,7 @@ new_layout <- function(sizes, points = sizes, blocks = NULL, unit = NULL,
        weights = weights, bin = bin)
 }
 
-# The layout of a scheme; bins are drawn.
+# Returns the layout of a scheme; the points of each bin are drawn at random.
 label_layout <- function(samples, scheme) {
   if (!is.null(scheme$bins)) {
     return(binned_layout(samples$sizes, scheme$bins))
@@ -31,7 +32,7 @@ label_layout <- function(samples, scheme) {
              as.double(tabulate(scheme$clusters, total)))
 }
 
-# The layout of bins. The points of a sample that fill no bin stay together and
+# The layout of bins. Points that fill no bin of their sample stay together and
 # never change places.
 binned_layout <- function(sizes, bins) {
   size <- min(sizes) %/% bins
@@ -87,10 +88,10 @@ label_source <- function(samples, layout) {
   if (is.null(blocks)) source else center_source_sums(source, each, blocks)
 }
 
-# The source given blocks, without HKH itself. Labels change places within
-# blocks, so that the block means a of a set s are always the same, and s'HKHs =
-# s'Ks - 2 s'Ka + a'Ka. The source gets `shifts`: for each bandwidth Ka of each
-# group (shift) and a'Ka of each two groups (norm).
+# Takes block means off the features of a source, without making HKH. Labels
+# change places within blocks, so the block means a of a set s stay the same,
+# and s'HKHs = s'Ks - 2 s'Ka + a'Ka. The source gets `shifts`, which has for
+# each bandwidth Ka of each group (shift) and a'Ka of each two groups (norm).
 center_source_sums <- function(source, each, blocks) {
   sizes <- source$sizes
   groups <- diag(length(sizes))[rep(seq_along(sizes), sizes), , drop = FALSE]
@@ -110,7 +111,8 @@ center_source_sums <- function(source, each, blocks) {
   source
 }
 
-# s'Ks - s'HKHs of each set of a chunk; a column for each bandwidth.
+# Returns s'Ks - s'HKHs for each set of a chunk, with a column for each
+# bandwidth.
 given_forms <- function(source, labels) {
   set <- rep_len(seq_len(labels$sets), labels$count)
   vapply(source$shifts, \(one) {
@@ -121,8 +123,8 @@ given_forms <- function(source, labels) {
   }, numeric(length(set)))
 }
 
-# The sample with each of many bandwidths, a list; of the sample itself where
-# there are none.
+# Returns a list with the sample for each of the bandwidths, or with the sample
+# itself if there are none.
 by_bandwidth <- function(sample, bandwidths) {
   if (is.null(bandwidths)) {
     return(list(sample))
@@ -199,8 +201,9 @@ in_label_chunks <- function(layout, scheme, pairs, progress, use) {
   })
 }
 
-# The quadratic forms, and sums of rows, diagonal and weights, over the subsets
-# of a chunk, set by set of each labeling; a column for each bandwidth.
+# Returns the quadratic forms of the subsets of a chunk, and their sums of rows,
+# of the diagonal and of weights. The subsets of one labeling stand together,
+# and there is a column for each bandwidth.
 subset_sums <- function(source, labels) {
   forms <- lapply(source$native, \(native) {
     .Call(C_r_subset_forms, native, labels$subsets, labels$count, source$rates)
@@ -245,8 +248,8 @@ gather_sums <- function(source, parts) {
   })
 }
 
-# Sums over groups from those over sets. The first sets are the groups; of two
-# groups only the first is a set.
+# Turns sums over sets into sums over groups. The first sets are the groups;
+# with two groups, only the first group is a set.
 by_group <- function(sums, whole, groups) {
   if (groups == 2L) cbind(sums, whole - sums) else
     take_columns(sums, seq_len(groups))
@@ -300,7 +303,7 @@ compare_sums <- function(samples, options, scheme, settled) {
   several <- length(samples$sizes) > 2L
   alpha <- size <- NULL
   if (!is.null(samples$bandwidths)) {
-    # The distance is that of the average kernel.
+    # `plain` is the squared distance for the average of the kernels.
     plain <- mean(vapply(each, \(sums) {
       mmd_values(observed_sums(sums), "biased")
     }, 1))
@@ -339,8 +342,8 @@ observed_sums <- function(sums) {
   })
 }
 
-# The statistic values_of(sums) of each pair of samples; sums: of one labeling,
-# with a column of `cross` for each pair.
+# Returns the statistic values_of(sums) of each pair of samples. `sums` are
+# those of one labeling, with a column of `cross` for each pair.
 mmd_of_pairs <- function(sums, values_of) {
   each <- utils::combn(ncol(sums$within), 2L)
   vapply(seq_len(ncol(each)), \(p) {
@@ -380,10 +383,10 @@ compare_plain <- function(source, statistic = NULL, height = 1) {
                  if (several) mmd_of_pairs(each[[1L]], values_of))
 }
 
-# The squared distance of two means, sums_xx/m_x^2 + sums_yy/m_y^2 - 2
-# sums_xy/(m_x m_y), for each labeling; of more means all distances, weighted by
-# m_g m_h/N and added up. The unbiased one leaves out the diagonal and has m(m -
-# 1) in place of m^2.
+# Returns for each labeling the squared distance of two means, sums_xx/m_x^2 +
+# sums_yy/m_y^2 - 2 sums_xy/(m_x m_y). With more than two means, the distances
+# of all pairs are added up with the weights m_g m_h/N. The unbiased type leaves
+# out the diagonal and has m(m - 1) in place of m^2.
 mmd_values <- function(sums, type) {
   unbiased <- type == "unbiased"
   sizes <- sums$sizes
@@ -409,14 +412,15 @@ shrunk_values <- function(sums, shares) {
   mmd_values(sums, "biased")
 }
 
-# log mean exp of the studentized unbiased statistics over the bandwidths.
+# Combines the studentized unbiased statistics of all bandwidths by
+# log_mean_exp().
 fused_values <- function(sums) {
   z <- vapply(sums, \(one) {
     n <- sum(one$sizes[1L, ])
     m <- pmin(one$sizes[, 1L], one$sizes[, 2L])
-    # The mean square of the values off the diagonal, which is 1.
+    # The mean square of the values off the diagonal; those on it are 1.
     square <- (one$moments[2L] - n) / (n * (n - 1))
-    # There is nothing to tell apart where no two points are alike.
+    # If no two points are alike to the kernel, nothing can be told apart.
     scale <- if (square > 0) sqrt(m * (m - 1) / square) else 0
     scale * mmd_values(one, "unbiased")
   }, numeric(nrow(sums[[1L]]$within)))
@@ -429,7 +433,8 @@ fused_values <- function(sums) {
 compare_fits <- function(samples, options, scheme, settled) {
   estimator <- settled$estimator
   sample <- samples$sample
-  # An estimator that takes neither weights nor a matrix takes points alone.
+  # An estimator without weights is fitted to features that are not centered,
+  # and mean_sums() takes the block means off afterwards.
   blocks <- if (!has_weights(estimator)) sample$blocks
   if (!is.null(blocks)) sample <- without_blocks(sample)
   sample <- if (has_weights(estimator) || needs_gram(estimator)) {
@@ -437,7 +442,7 @@ compare_fits <- function(samples, options, scheme, settled) {
   } else {
     without_gram(sample)
   }
-  # The points of the units that an order gives to each group.
+  # An order of the units, cut into groups, gives the points of each group.
   units <- scheme$clusters %||% seq_len(sample$n)
   members <- split(seq_len(sample$n), units)
   group <- rep(seq_along(scheme$sizes), scheme$sizes)
@@ -461,9 +466,9 @@ compare_fits <- function(samples, options, scheme, settled) {
                  })
 }
 
-# The sums of one labeling for the means that the estimator gives for the points
-# of each group, as if these were plain means; the means of blocks are taken
-# away where features are not centered yet.
+# The sums of one labeling, made from the means that the estimator fits to the
+# points of each group, as if these were plain means. `blocks` is given if the
+# features are not centered yet, and then the block means are taken away here.
 mean_sums <- function(sample, points, estimator, blocks) {
   sizes <- lengths(points)
   means <- lapply(points, \(i) {
@@ -510,8 +515,9 @@ mmd_null <- function(samples, options, scheme, comparison) {
   drawn_null(statistic, scheme)
 }
 
-# B draws of sum_l gamma_l/N (Z_l^2 - unbiased), Z_l^2 chi-squared with groups -
-# 1 degrees of freedom, in the units of the statistic.
+# Returns B draws of sum_l gamma_l/N Z_l^2 in the units of the statistic, where
+# Z_l^2 is chi-squared with groups - 1 degrees of freedom. The unbiased
+# statistic takes Z_l^2 less its mean.
 spectrum_draws <- function(samples, options, B) {
   values <- null_spectrum(samples$sample, samples)
   values <- values[values > 0]

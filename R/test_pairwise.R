@@ -134,7 +134,7 @@ compare_pooled.pooled_samples <- function(pooled, asked) {
                describe(options$permutations))
   }
   listed <- list_pairs(levels(samples$groups), samples$sizes, options$reference)
-  # All pairs have the same views, which are made for each.
+  # All pairs have views of the same names; general_pair() makes them for each.
   samples$views <- view_names(samples, options, max(listed$m + listed$n))
   samples <- settle_compared(samples, options)
   pairs <- compared_pairs(samples, options)
@@ -164,10 +164,11 @@ mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
   test_formula(mmd_pairwise.default, ...)
 }
 
-# The samples with what their pairs need: the sample as `walkable`, the points
-# before each group as `first`, the estimator with nothing left to choose, and
-# its noise, which comes from the whole sample as the bandwidth does. An average
-# has the sample whose sums it is, `summed`, and their factor, `height`.
+# Adds to the samples what their pairs need: the sample as `walkable`, the
+# number of points before each group as `first`, the estimator with nothing left
+# to choose, and its noise, which comes from the whole sample as the bandwidth
+# does. An average also has the sample whose kernel values are added up,
+# `summed`, and the factor of the statistic, `height`.
 settle_compared <- function(samples, asked) {
   sample <- walkable_sample(samples$sample)
   samples$walkable <- sample
@@ -189,9 +190,10 @@ settle_compared <- function(samples, asked) {
 
 # --- The pairs ---------------------------------------------------------------
 
-# The pairs: a data frame with a row for each comparison. It has the numbers of
-# the two groups (first, second) and their sizes (m, n), the units and bins that
-# change places, and `fast`, whether the statistic comes from pooled sums.
+# Returns the pairs, a data frame with a row for each comparison. It has the
+# numbers of the two groups (first, second), their sizes (m, n), the units and
+# bins that change places, and `fast`, which says whether the statistic comes
+# from pooled sums.
 compared_pairs <- function(settled, asked) {
   labels <- levels(settled$groups)
   pairs <- list_pairs(labels, settled$sizes, asked$reference)
@@ -210,8 +212,8 @@ compared_pairs <- function(settled, asked) {
   }
   least <- as.double(pmin(pairs$m, pairs$n))
   total <- as.double(pairs$m + pairs$n)
-  # Pooled sums pay for groups that are small beside a reference, and whose own
-  # kernel values are few beside a pass over the pair.
+  # Pooled sums are faster if the group is small compared with the reference,
+  # and if it has few kernel values compared with a pass over the pair.
   reference <- settled$sizes[match(asked$reference %||% NA, labels)]
   pairs$fast <- draws_among_all(asked) && has_pooled_sums(settled, asked) &
     (4 * least <= reference) %in% TRUE & lengths(pairs$bins) == 0L &
@@ -238,8 +240,8 @@ pair_rows <- function(settled, pair) {
   sequence(settled$sizes[groups], settled$first[groups] + 1L)
 }
 
-# Do pooled sums give the statistic and the size of its terms? The terms are as
-# large as their sum where all kernel values have one sign.
+# Do pooled sums give the statistic and the size of its terms? They do if all
+# kernel values have one sign, because the terms are then as large as their sum.
 has_pooled_sums <- function(settled, asked) {
   sample <- settled$summed
   if (is.null(sample) || !is.null(c(settled$bandwidths, asked$filter,
@@ -257,9 +259,9 @@ draws_at_random <- function(asked) {
   asked$null != "gamma" && is.null(asked$permutations)
 }
 
-# The pairs with the least p-value possible for each, and the number of its
-# labelings where all are taken, else 0. Warns where no data could give an
-# adjusted p-value of 0.05: there are too few labelings or draws.
+# Returns the pairs with the least possible p-value of each, and the number of
+# its labelings if all are taken, else 0. Warns if no data could give an
+# adjusted p-value of 0.05, because there are too few labelings or draws.
 least_of_pairs <- function(pairs, asked) {
   pairs$labelings <- 0
   pairs$least <- 0
@@ -308,7 +310,8 @@ compare_pairs <- function(settled, pairs, asked) {
     fast <- pairs$fast[same[1L]]
     drawn <- shared_draws(pairs[same, ], asked)
     at_once <- max(1, most_members %/% (least[same[1L]] * (asked$B + 1)))
-    # In a panel of pairs the reference stands first, or second.
+    # In all pairs of a panel the reference stands first, or in all it stands
+    # second.
     panels <- if (fast) unlist(lapply(
       split(same, pairs$m[same] > pairs$n[same]), row_panels, at_once
     ), FALSE)
@@ -327,9 +330,9 @@ most_shared <- 2^26
 most_members <- 2^22
 
 # Permutations for the comparisons of the same two sizes, drawn as in the
-# two-sample test with the smaller sample first: an N x B matrix, or the rows of
-# that sample, of which sums are made; NULL where each comparison draws by
-# itself.
+# two-sample test with the smaller sample first. Returns an N x B matrix; for
+# pooled sums, only its rows for the smaller sample; or NULL if each comparison
+# draws its own.
 shared_draws <- function(pairs, asked) {
   sizes <- sort(c(pairs$m[1L], pairs$n[1L]))
   n <- sum(sizes)
@@ -360,7 +363,8 @@ general_pair <- function(settled, pair, drawn, asked) {
   n <- pair$m + pair$n
   if (identical(nrow(drawn), n) && is.null(c(pair$bins[[1L]], scheme$matrix)) &&
         !sees_order(asked$estimator)) {
-    # A larger first sample takes the places from the end.
+    # The draws have the smaller sample first; if the first sample is the
+    # larger, it takes the places from the end.
     scheme$matrix <- if (pair$m <= pair$n) drawn else take_rows(drawn, n:1L)
   }
   scheme["bins"] <- pair$bins
@@ -386,13 +390,14 @@ pooled_sums <- function(settled) {
 
 # The results of groups of one size against the reference. With r_i the sum of
 # row i over the pair and t = sum_i r_i, a labeling that gives the points s to
-# the group has the sums q = s'Ks within it, s'r - q between the two, and t - 2
-# s'r + q within the other. Where s lies in the reference, q is that of all
-# pairs.
+# the group has the sums q = s'Ks within the group, s'r - q between the two, and
+# t - 2 s'r + q within the reference. If all of s lies in the reference, q is
+# the same for all pairs.
 sums_pairs <- function(settled, sums, pairs, drawn, asked) {
   n <- pairs$m[1L] + pairs$n[1L]
   m <- min(pairs$m[1L], pairs$n[1L])
-  # Places in the pair: those of the smaller sample as observed, then as drawn.
+  # `places` are those of the smaller sample in the pair: in the first column as
+  # observed, then as drawn.
   observed <- seq_len(m) + if (pairs$m[1L] == m) 0L else n - m
   places <- cbind(observed, take_rows(drawn, seq_len(m)))
   rows <- lapply(seq_len(nrow(pairs)), \(i) pair_rows(settled, pairs[i, ]))
@@ -424,7 +429,7 @@ new_pairwise <- function(settled, pairs, results, asked, arguments) {
   check_result(results, "a statistic or its p-value")
   labels <- levels(settled$groups)
   sizes <- stats::setNames(settled$sizes, labels)
-  # The reference stands second.
+  # The table has the reference as group2.
   turned <- labels[pairs$first] %in% asked$reference
   first <- ifelse(turned, pairs$second, pairs$first)
   second <- ifelse(turned, pairs$first, pairs$second)
@@ -494,7 +499,7 @@ fit_facts.mmd_pairwise <- function(x) {
   ), kernel_columns(x$kernel))
 }
 
-# Under the names of package broom.
+# The columns have the names of package broom.
 fit_rows.mmd_pairwise <- function(x, ...) {
   check_dots(...)
   stats::setNames(x$table[c(1:4, 6:5, 7:8)],
@@ -527,7 +532,7 @@ fit_request.mmd_pairwise <- fit_request.mmd_test
 
 # --- Pictures ----------------------------------------------------------------
 
-# Adjusted p-values stand in the tiles of at most so many groups.
+# With at most this many groups the tiles show adjusted p-values.
 most_numbers <- 12L
 
 fit_picture.mmd_pairwise <- function(object, type = NULL) {

@@ -25,9 +25,9 @@ new_statistic <- function(name, values, size, order = 0L, ratio = NA_real_,
 # "order 1, ratio 0.01"
 with_ratio <- \(word, ratio) paste0(word, ", ratio ", format_number(ratio, 3L))
 
-# The statistics that make(factor) returns, a list, for each factor of the
-# bandwidth, or for each row of a matrix with a column for each variable. Where
-# there are several factors the names say which.
+# Returns the list of the statistics that make(factor) returns for each factor
+# of the bandwidth, or for each row of a matrix with a column for each variable.
+# If there are several factors, the names of the statistics say which.
 across_factors <- function(factors, make, bandwidth = NULL) {
   factors <- as.matrix(factors)
   columns <- colnames(factors) %||% "factor"
@@ -46,13 +46,14 @@ across_factors <- function(factors, make, bandwidth = NULL) {
   }), FALSE)
 }
 
-# A statistic of means has this weight beside others that see no shift.
+# Statistics of means have this weight in a joint test with statistics that see
+# no shift of means.
 weight_of_means <- 1.3
 
-# Several statistics as one, "max z": each is standardized over all draws, and
-# the largest z of each labeling is the value. Its `table` has a row for each.
-# A single statistic stays as it is, with its row. complete: is the observed
-# labeling among the draws?
+# Combines several statistics into one, "max z": each is standardized over all
+# draws, and the value of a labeling is its largest z. The `table` has a row for
+# each statistic. A single statistic stays as it is, with its row. complete: is
+# the observed labeling among the draws?
 aggregate_statistics <- function(statistics, complete) {
   field <- \(name) unlist(lapply(statistics, `[[`, name))
   values <- do.call(cbind, lapply(statistics, `[[`, "values"))
@@ -73,7 +74,7 @@ aggregate_statistics <- function(statistics, complete) {
     rep(sd / weight, each = nrow(values))
   z[, units$still] <- 0
   top <- row_max(z)
-  # The first of those that are equal but for rounding.
+  # Several z may be the largest but for rounding; the first of them is taken.
   largest <- which(z[1L, ] >= top[1L] - tie_slack * (1 + abs(top[1L])))[1L]
   band <- apply(take_rows(z, -1L), 2L, quantile, c(0.05, 0.95))
   joint <- statistics[[largest]]
@@ -86,7 +87,7 @@ aggregate_statistics <- function(statistics, complete) {
   )
   if (length(statistics) > 1L) {
     same <- vapply(statistics, \(s) identical(s$factor, joint$factor), NA)
-    # A small deviation makes the rounding of the statistic large.
+    # A division by a small deviation makes the rounding of the statistic large.
     slack <- if (!units$still[largest]) 1e-2 * size[largest] / sd[largest]
     joint <- new_statistic("max z", top, sum(1, slack), spectra = do.call(
       rbind, lapply(statistics[same], `[[`, "spectra")
@@ -97,8 +98,8 @@ aggregate_statistics <- function(statistics, complete) {
   joint
 }
 
-# Mean and standard deviation of each statistic, a column, over the draws; a
-# statistic is `still` where they do not vary but for rounding.
+# Returns the mean and standard deviation of each statistic, a column, over the
+# draws. A statistic is `still` if its draws vary by no more than rounding.
 draw_units <- function(values, size, complete) {
   drawn <- if (complete) take_rows(values, -1L) else values
   mean <- colMeans(drawn)
@@ -151,9 +152,9 @@ gamma_null <- function(observed, mean, variance, unit = 1) {
 
 usual_level <- 0.05
 
-# Warns where no data could give a p-value at the usual level, unless the user
-# gave the permutations. The largest statistic may have several labelings, by
-# symmetry and ties.
+# Warns if no data could give a p-value at the usual level, unless the user gave
+# the permutations. By symmetry and ties, several labelings may have the largest
+# statistic, which makes the least p-value larger.
 warn_least <- function(statistic, scheme) {
   values <- statistic$values
   drawn <- is.null(scheme$matrix)
@@ -172,9 +173,9 @@ warn_least <- function(statistic, scheme) {
   }
 }
 
-# Warns of a statistic that no permutation changes: its p-value of 1 must not
-# look like independence, or like equal distributions. With few random draws it
-# may be chance.
+# Warns if no permutation changes the statistic, because its p-value of 1 must
+# not look like independence, or like equal distributions. There is no warning
+# with few random draws, which may be equal by chance.
 check_varies <- function(values, scheme, size = NULL) {
   drawn <- is.null(scheme$matrix)
   if ((drawn || scheme$all) && length(values) > (if (drawn) 9L else 1L) &&
@@ -187,14 +188,14 @@ check_varies <- function(values, scheme, size = NULL) {
   }
 }
 
-# log mean exp of each row of a matrix.
+# Returns log(mean(exp(z))) of each row of a matrix z.
 log_mean_exp <- function(z) {
   top <- do.call(pmax, as.data.frame(z))
   top + log(rowMeans(exp(z - top)))
 }
 
-# Centering leaves rounding of a constant, which is not to be tested: entries
-# of this size, relative to the kernel values.
+# After centering, entries of a constant matrix have at most this size, relative
+# to the kernel values. They are rounding, which is not to be tested.
 rounding <- 16 * .Machine$double.eps
 
 # Mean and variance of sum_ij k_ij l_p(i)p(j) over all permutations p, from the

@@ -11,7 +11,7 @@
 # All tests share what stands here: the object, the request, and how labels are
 # permuted.
 
-# --- What experts set --------------------------------------------------------
+# --- Settings for experts ----------------------------------------------------
 
 #' What experts set in a kernel test
 #'
@@ -108,9 +108,9 @@ test_rules <- c(
   )
 )
 
-# The options of a test: its request with what its control sets. nulls: the null
-# distributions that this test knows, the first by default; statistic: the
-# default.
+# The options of a test: its request with what its control sets. `nulls` are the
+# null distributions that this test knows, the default first; `statistic` is the
+# default type of the statistic.
 open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
   control <- unclass(asked$control)
   set <- names(control)[!vapply(control, is.null, NA)]
@@ -119,8 +119,8 @@ open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
   if (values$alone) values["filter"] <- list(NULL)
   if ("null" %in% set) take(control$null, choice(nulls), "null") else
     values$null <- nulls[1L]
-  # All labelings are taken where they are no more than this, or than a B that
-  # was given.
+  # All labelings are taken if they are at most this many, or at most B if the
+  # user gave it.
   values$enumerated <- if (is.null(values$B)) usual_labelings
   values$B <- values$B %||% if (is.list(values$filter)) 399L else 999L
   values <- apply_rules(values, c(rules, test_rules),
@@ -157,9 +157,9 @@ test_table <- function(door, ..., rules, aside = "progress") {
 # --- The object --------------------------------------------------------------
 
 # A test: an object of class c(class, "kernmean_fit", "htest") with the fields
-# of stats::t.test() and those of ours that all tests have; a field that does
-# not apply is NULL. options: the request; null: see new_null(); the other
-# fields are the dots.
+# of stats::t.test() and further fields that all tests here have; a field that
+# does not apply is NULL. `options` is the request, `null` see new_null(), and
+# the dots are the other fields.
 new_test <- function(class, options, statistic, null, ...) {
   fields <- list(
     statistic = stats::setNames(statistic$values[1L], statistic$name), ...,
@@ -182,10 +182,10 @@ test_fields <- c(
   "statistics", "spectra", "views", "left", "origin"
 )
 
-# --- What is asked for -------------------------------------------------------
+# --- Estimators and kernels --------------------------------------------------
 
-# Is the statistic of an estimator a formula of sums of kernel values, for all
-# labelings at once?
+# Can the statistic of an estimator be computed from sums of kernel values, for
+# all labelings at once?
 has_sums <- function(estimator) {
   is_unshrunk(estimator) || !is.null(est_share(estimator))
 }
@@ -229,8 +229,8 @@ read_units <- function(blocks, clusters, order, sizes = NULL) {
   ))
 }
 
-# Warns of many blocks of one point, as a number makes that was taken for
-# groups: nothing in them changes places.
+# Warns of many blocks of one point, in which nothing can change places. They
+# arise if a numeric variable is given as blocks.
 warn_alone <- function(blocks) {
   alone <- sum(tabulate(as.integer(blocks)) == 1L)
   if (alone > length(blocks) / 4) {
@@ -269,16 +269,17 @@ new_scheme <- function(units, B, all = FALSE) {
   c(units, list(B = B, all = all, complete = FALSE))
 }
 
-# The scheme that the options ask for: `permutations` is NULL, "all", or what
-# given_permutations() reads, in rows of the data, of which the points have the
-# numbers `order`.
+# Returns the scheme that the options ask for. `permutations` is NULL, "all", or
+# permutations of the rows of the data, see given_permutations(). `order` has
+# the row of each point.
 check_permutations <- function(options, units,
                                order = seq_len(sum(units$sizes))) {
   permutations <- options$permutations
   B <- options$B
   check_draw_memory(B)
   sizes <- units$sizes
-  # Labelings of two variables are counted; of more, all but one move.
+  # With two variables the labelings are counted. With more variables all but
+  # one are permuted, and there is no count.
   ways <- if (options$null == "permutation" && !isTRUE(options$several)) {
     count_labelings(rep(seq_along(sizes), sizes), units$blocks)
   }
@@ -313,17 +314,17 @@ takes_all <- function(options, ways) {
       isTRUE(ways < most + 0.5) && !sees_order(options$estimator)
 }
 
-# An error where B draws of a statistic have no room.
+# Stops if the memory has no room for B draws of a statistic.
 check_draw_memory <- function(B) {
   check_memory(B + 1, 1, "take fewer draws", copies = 16,
                what = "a table of the statistics of all draws,")
 }
 
-# The permutations that were given, a matrix with one in each column, whose
-# first entries are the first group, and whether the observed labeling is one of
-# them. A column p says that the points p[1], p[2], ... of the data come first;
-# a row p, as package permute has them, that point p[i] takes the place of point
-# i.
+# Returns the permutations that the user gave as a matrix with one in each
+# column, whose first entries are the first group, and says whether the observed
+# labeling is one of them. A column p says that the points p[1], p[2], ... of
+# the data come first; a row p, as package permute has them, says that point
+# p[i] takes the place of point i.
 given_permutations <- function(permutations, sizes, B, order) {
   n <- sum(sizes)
   rows <- inherits(permutations, c("how", "permutationMatrix")) ||
@@ -369,8 +370,8 @@ shuffled <- function(design, n, B) {
 most_labelings <- 1e5
 usual_labelings <- 2000L
 
-# The number of labelings: ways to give units other groups, which keep their
-# sizes in each block.
+# The number of labelings, which are the ways to put the units into groups so
+# that these keep their sizes in each block.
 count_labelings <- function(groups, blocks = NULL) {
   ways <- \(units) {
     lfactorial(length(units)) - sum(lfactorial(tabulate(groups[units])))
@@ -404,8 +405,8 @@ all_labelings <- function(sizes, blocks = NULL) {
   apply(labels, 2L, order)
 }
 
-# A matrix of all different orders of the labels, one in each column, the order
-# in which they stand first.
+# Returns a matrix of all different orders of the labels, one in each column;
+# the first column has the order in which they are given.
 arrangements <- function(labels) {
   if (length(unique(labels)) == 1L) {
     return(matrix(labels))
@@ -420,9 +421,9 @@ arrangements <- function(labels) {
   }))
 }
 
-# A matrix of B permutations of groups of these sizes (within blocks), one in
-# each column. For two groups only the members of the smaller are drawn; the
-# others keep no order.
+# Returns a matrix of B permutations of groups of these sizes (within blocks),
+# one in each column. For two groups only the members of the smaller one are
+# drawn, and the order of the others says nothing.
 draw_permutations <- function(sizes, B, blocks = NULL) {
   .Call(C_r_permutations, as.integer(sizes), as.integer(B), blocks)
 }
@@ -440,9 +441,9 @@ in_chunks <- function(B, size, progress, draw) {
   })
 }
 
-# The values of statistic(permutations), a function of a matrix with a
-# permutation in each column, over the draws of the scheme; each draw takes
-# `moved` permutations.
+# Returns the values of statistic(permutations) over the draws of the scheme.
+# The argument of statistic() is a matrix with a permutation in each column;
+# each draw takes `moved` of them.
 permuted_draws <- function(statistic, scheme, size, progress, moved = 1L) {
   unlist(in_chunks(scheme$B, size, progress, \(start, count) {
     statistic(if (is.null(scheme$matrix)) {
@@ -458,9 +459,9 @@ permuted_draws <- function(statistic, scheme, size, progress, moved = 1L) {
 most_flops <- 1e11
 fits_at_once <- 8L
 
-# The values of statistic(order) for the observed labeling and each permutation,
-# where the estimator is fitted each time; flops: what one fit takes that solves
-# systems.
+# Returns the values of statistic(order) for the observed labeling and for each
+# permutation. The estimator is fitted each time. `flops` is the cost of one fit
+# if it solves linear systems.
 refitted_draws <- function(statistic, scheme, estimator, flops, progress) {
   n <- sum(scheme$sizes)
   # An estimator that sees the order of points needs all places drawn, not only
@@ -494,8 +495,8 @@ test_title <- function(what, words, options, scheme) {
 
 # --- Update ------------------------------------------------------------------
 
-# The names of the data among the changes of update(). Only data that `label`
-# has a name for may change: tests by formula or of a gram have none.
+# Returns the names of the data among the changes of update(). Only data that
+# `label` names may change; tests by formula or of a gram have no such names.
 changed_data <- function(changes, label) {
   data <- intersect(names(changes), c("x", "y", "groups", "data", "subset",
                                       "na.action"))
@@ -513,7 +514,8 @@ new_label <- function(label, call, data) {
   label
 }
 
-# A test shrinks all means towards 0.
+# Stops if an estimator has a target, because a test shrinks all means towards
+# 0.
 check_no_target <- function(estimator) {
   if (!is.null(estimator$target)) {
     stop_input("'estimator' must have no target: a test compares means that ",
