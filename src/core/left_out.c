@@ -223,11 +223,10 @@ static void leave_some(const km_ridge *ridge, const room *s, size_t *unit,
                               .fresh = 1};
   km_multiply_add(&product, s->own, poll);
   const double *form = s->values;
-  const double each = 4 * (double) forms + FEW * work;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(ridge, values, form) \
-    firstprivate(start, end, forms, ridges, each) schedule(static) \
-    num_threads(km_threads((double) ridges * each))
+    firstprivate(start, end, forms, ridges) schedule(static) \
+    num_threads(km_threads((double) ridges * (4 * (double) forms + FEW * work)))
 #endif
   for (size_t l = 0; l < ridges; l++) {
     const double *at = form + l * forms;

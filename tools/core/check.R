@@ -348,6 +348,39 @@ random_pivots <- function(k, most, block, uniform) {
 
 # --- factors.c ----------------------------------------------------------------
 
+# Each unit is taken out of the sums of the normal equations, which are solved
+# anew.
+check_left_out <- function() {
+  z <- input_matrix(91, 34, 6)
+  b <- input_matrix(92, 18, 6)
+  y <- inputs(93, 34)
+  weights <- 1.5 + inputs(94, 34)
+  shares <- inputs(95, 18)
+  unit <- rep(1:6, c(1, 4, 20, 0, 6, 3))
+  other <- rep(1:6, c(3, 4, 5, 2, 0, 4))
+  values <- lapply(1:2, \(ridge) {
+    out <- list(alpha = y, residuals = y, of_alpha = shares,
+                of_regression = shares)
+    for (u in 1:6) {
+      here <- z[unit == u, , drop = FALSE]
+      there <- b[other == u, , drop = FALSE]
+      w <- weights[unit == u]
+      normal <- diag(60 + 10 * (1:6 + 6 * (ridge - 1) - 1)) -
+        crossprod(here * sqrt(w))
+      right <- colSums((weights * y * z)[unit != u, ])
+      target <- colSums((shares * b)[other != u, ])
+      out$alpha[unit == u] <- here %*% solve(normal, target)
+      out$residuals[unit == u] <- y[unit == u] - here %*% solve(normal, right)
+      out$of_alpha[other == u] <- there %*% solve(normal, target)
+      out$of_regression[other == u] <- there %*% solve(normal, right)
+    }
+    out
+  })
+  for (name in names(values[[1]])) {
+    check(paste0("left_out_", name), sapply(values, `[[`, name))
+  }
+}
+
 check_factors <- function() {
   some <- \(x) x[seq(1, length(x), 17)]
   sum <- input_matrix(64, 203, 205)
@@ -553,6 +586,7 @@ for (file in commandArgs(TRUE)) {
   check_basics()
   check_grams()
   check_factors()
+  check_left_out()
   check_spectra()
   check_statistics()
   check_streams()

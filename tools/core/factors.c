@@ -1,5 +1,6 @@
 #include "core/cholesky.h"
 #include "core/dense.h"
+#include "core/left_out.h"
 #include "driver.h"
 
 #include <string.h>
@@ -111,9 +112,60 @@ static void factors(void) {
   }
 }
 
+enum { AXES = 6 }; /* of a ridge regression */
+
+/* The sums of weights v z over the rows, an entry for each axis; v is 1 for NULL. */
+static double *right_side(const double *z, size_t n, const double *weights, const double *v) {
+  double *right = room(AXES);
+  for (size_t l = 0; l < AXES; l++) {
+    right[l] = 0;
+    for (size_t i = 0; i < n; i++) right[l] += z[i + l * n] * weights[i] * (v ? v[i] : 1);
+  }
+  return right;
+}
+
+/* y (or 0) plus `times` z N^{-1} right, a column for each of the penalties. */
+static double *fitted(const double *z, size_t n, const double *inverse, size_t ridges,
+                      const double *right, double times, const double *y) {
+  double *values = room(n * ridges);
+  for (size_t c = 0; c < ridges; c++)
+    for (size_t i = 0; i < n; i++) {
+      double sum = 0;
+      for (size_t l = 0; l < AXES; l++) sum += z[i + l * n] * inverse[l + c * AXES] * right[l];
+      values[i + c * n] = (y ? y[i] : 0) + times * sum;
+    }
+  return values;
+}
+
+/* Units of one row, of few, of more than there are axes, of none, and one without rows of the
+   functional. */
+static void left_out(void) {
+  enum { N = 34, MORE = 18, RIDGES = 2, UNITS = 6 };
+  static const int ends[UNITS] = {1, 5, 25, 25, 31, N}, others[UNITS] = {3, 7, 12, 14, 14, MORE};
+  double *z = inputs(91, N * AXES), *b = inputs(92, MORE * AXES), *y = inputs(93, N);
+  double *weights = inputs(94, N), *shares = inputs(95, MORE), *inverse = room(AXES * RIDGES);
+  for (size_t i = 0; i < N; i++) weights[i] = 1.5 + weights[i];
+  for (size_t l = 0; l < AXES * RIDGES; l++) inverse[l] = 1 / (60 + 10 * (double) l);
+  const km_ridge ridge = {.n = N, .more = MORE, .r = AXES, .ridges = RIDGES,
+                          .rows = {UNITS, ends, weights}, .functional = {UNITS, others, shares},
+                          .z = z, .b = b, .inverse = inverse};
+  const double *right = right_side(z, N, weights, y), *target = right_side(b, MORE, shares, NULL);
+  const km_ridge_values values = {
+      .alpha = fitted(z, N, inverse, RIDGES, target, 1, NULL),
+      .residuals = fitted(z, N, inverse, RIDGES, right, -1, y),
+      .of_alpha = fitted(b, MORE, inverse, RIDGES, target, 1, NULL),
+      .of_regression = fitted(b, MORE, inverse, RIDGES, right, 1, NULL)};
+  km_left_out(&ridge, &values, room(km_left_out_work(&ridge)), poll);
+  put("left_out_alpha", values.alpha, N * RIDGES);
+  put("left_out_residuals", values.residuals, N * RIDGES);
+  put("left_out_of_alpha", values.of_alpha, MORE * RIDGES);
+  put("left_out_of_regression", values.of_regression, MORE * RIDGES);
+}
+
 void run_factors(void) {
   general();
   long_product();
   symmetric();
   factors();
+  left_out();
 }
