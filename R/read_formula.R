@@ -496,6 +496,10 @@ evaluate_sides <- function(sides, data, rows, action, home) {
     list(terms), if (is.list(data)) list(data = data),
     list(subset = rows, na.action = action)
   ), quote = TRUE))
+  if (anyNA(match(names(values), names(frame)))) {
+    stop_input("'na.action' must be a function that returns the data frame ",
+               "it is given, less some rows; its result has other columns")
+  }
   classes <- vapply(frame, stats::.MFclass, "")
   for (name in names(values)) {
     levels <- values[[name]]$levels

@@ -171,6 +171,7 @@ test_that("na.fail() counts missing values and says where they are", {
   d <- data.frame(a = c(1, NA, 2, 4), g = c(1, 1, 2, 2))
   refused(kme(~ a + g, d, na.action = na.fail), "not 1 NA \\(in 'a'\\)")
   refused(mmd_test(a ~ g, d, na.action = na.fail), "'a' must have no missing")
+  refused(kme(~ a, d, na.action = \(x) unname(x)), "'na.action' must be a func")
 })
 
 test_that("a time of a formula stays one in new data", {
