@@ -503,6 +503,10 @@ evaluate_sides <- function(sides, data, rows, action, home) {
   classes <- vapply(frame, stats::.MFclass, "")
   for (name in names(values)) {
     levels <- values[[name]]$levels
+    if (isTRUE(values[[name]]$distances)) {
+      frame[[name]] <- left_distances(frame[[name]], values[[name]]$labels)
+      classes[name] <- "distances"
+    }
     if (length(levels)) {
       frame[[name]] <- decode_levels(frame[[name]], levels)
       classes[name] <- "factor"
@@ -530,7 +534,8 @@ term_home <- function(data, home) {
 
 # The value of a term, and the levels of the factors in it. A table, and what
 # cbind() binds, becomes a matrix that holds the numbers of the levels; `levels`
-# has an entry for each of its columns.
+# has an entry for each of its columns. Distances become a matrix as well, and
+# `labels` has the names of their points.
 term_value <- function(part, label, home, rows = NULL) {
   bound <- bound_parts(part)
   if (length(bound)) {
@@ -542,8 +547,8 @@ term_value <- function(part, label, home, rows = NULL) {
   }
   levels <- NULL
   if (inherits(value, "dist")) {
-    stop_input("'", label, "' holds distances, which come before groups, as ",
-               "in mmd_test(distances, groups), and not in a formula")
+    return(list(value = distance_rows(value), distances = TRUE,
+                labels = attr(value, "Labels")))
   }
   if (is.data.frame(value) || length(bound)) {
     value <- bind_columns(unclass(value), names(value), unit_names(value))
@@ -558,6 +563,22 @@ term_value <- function(part, label, home, rows = NULL) {
   }
   check_order(stats::setNames(list(rows, value), c("data", label)))
   list(value = value, levels = if (any(lengths(levels))) levels)
+}
+
+# Distances as a matrix with a row for each point, from which model.frame() may
+# drop rows. The names of the rows say which are left.
+distance_rows <- function(distances) {
+  x <- as.matrix(distances)
+  dimnames(x) <- rep(list(seq_len(nrow(x))), 2L)
+  x
+}
+
+# The distances between the points whose rows are left, a matrix of class
+# "distances".
+left_distances <- function(x, labels) {
+  kept <- as.integer(rownames(x))
+  structure(unname(take_columns(x, kept)), class = "distances",
+            labels = labels[kept])
 }
 
 # The name under which the value of a call is kept, so that it is evaluated
@@ -582,6 +603,9 @@ decode_levels <- function(x, levels) {
 # "formula", or the name of new data, whose characters become factors.
 side_data <- function(side, frame, source = "formula") {
   names <- side$names
+  if ("distances" %in% side$classes) {
+    return(side_distances(side, frame))
+  }
   if (side$kind %in% one_variable) {
     return(frame[[names]])
   }
@@ -594,6 +618,25 @@ side_data <- function(side, frame, source = "formula") {
     return(bind_columns(terms, names, given_rows(frame)))
   }
   bind_terms(terms, names, given_rows(frame), side$kind == "named")
+}
+
+# The distances that are a side. New points have none among these.
+side_distances <- function(side, frame) {
+  points <- side$kind %in% c("terms", "levels", "named", "variable")
+  if (length(side$names) > 1L || !points) {
+    stop_input("'formula' must have distances only as all the points of a ",
+               "test or of components, as in distances ~ group, not in ",
+               shorten(side$names, sep = " + "), "; cmdscale() makes points ",
+               "of distances")
+  }
+  x <- frame[[side$names]]
+  if (!inherits(x, "distances")) {
+    stop_input("'newdata' must be missing: new points have no place among ",
+               "distances")
+  }
+  distances <- stats::as.dist(unclass(x))
+  attr(distances, "Labels") <- attr(x, "labels")
+  distances
 }
 
 # A matrix of the columns of a side, without an intercept. If the side is a sum

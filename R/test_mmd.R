@@ -115,9 +115,10 @@
 #' @param groups With a `gram` or a `dist` object: the group of each point, a
 #'   factor or a vector.
 #' @param formula `response ~ group`, `cbind(a, b) ~ group`, `table ~ group`
-#'   with a data frame of that name, or `. ~ group` for all other columns but
-#'   those of `blocks` and `clusters`; or the other way round, `group ~ a + b`,
-#'   where the group is a factor, characters or logical values.
+#'   with a data frame of that name, `distances ~ group`, or `. ~ group` for
+#'   all other columns but those of `blocks` and `clusters`; or the other way
+#'   round, `group ~ a + b`, where the group is a factor, characters or logical
+#'   values.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default; of rows that `na.omit` drops the field `na.action` has
 #'   the numbers, and `print()` their count.
@@ -381,26 +382,31 @@ test_formula <- function(.door, ...) {
                      example = "response ~ group", frame = parent.frame())
   words <- read$names$x
   x <- read$x
-  if (length(words) > 1L) {
-    # In a sum of columns TRUE and FALSE are numbers.
-    if (is.data.frame(x)) {
-      x[] <- lapply(x, \(column) if (is.logical(column)) column + 0 else column)
-    }
-    name <- paste0("cbind(", shorten(words), ")")
+  bound <- if (length(words) > 1L) words else bound_parts(str2lang(words))
+  name <- if (length(words) > 1L || length(bound) > 4L) {
+    paste0("cbind(", shorten(as.character(bound)), ")")
   } else {
-    bound <- as.character(bound_parts(str2lang(words)))
-    name <- if (length(bound) > 4L) paste0("cbind(", shorten(bound), ")") else
-      words
+    words
+  }
+  if (!inherits(x, "dist")) x <- side_sample(x, name, length(words) > 1L)
+  pooled <- pool_groups(x, read$groups, paste(name, "by", read$names$groups),
+                        name)
+  test <- .door(pooled, ..., blocks = read$blocks, clusters = read$clusters)
+  test$na.action <- read$na.action
+  test
+}
+
+# The sample of the points that are a side of a formula. In a sum of columns
+# TRUE and FALSE are numbers.
+side_sample <- function(x, name, sum) {
+  if (sum && is.data.frame(x)) {
+    x[] <- lapply(x, \(column) if (is.logical(column)) column + 0 else column)
   }
   if (has_levels(x)) x <- stats::setNames(list2DF(list(x)), name)
   x <- read_points(x, name)
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
-  pooled <- pool_groups(points_sample(x, NULL), read$groups,
-                        paste(name, "by", read$names$groups), name)
-  test <- .door(pooled, ..., blocks = read$blocks, clusters = read$clusters)
-  test$na.action <- read$na.action
-  test
+  points_sample(x, NULL)
 }
 
 gram_rules <- list(when(\(a) TRUE, kernel = NULL, bandwidths = NULL,

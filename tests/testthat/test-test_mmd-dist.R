@@ -58,3 +58,41 @@ test_that("hsic_test() takes distances, as the energy kernel of the points", {
                                           kernel_x = kernel_energy())$statistic,
                tolerance = 1e-12)
 })
+
+test_that("distances are a side of a formula", {
+  data <- data.frame(g = factor(rep(c("a", "b", "b"), 10)), z = x[, 1]^3)
+  data$g[3:4] <- NA
+  near <- as.dist(as.matrix(d)[-(3:4), -(3:4)])
+  kept <- data[-(3:4), ]
+  drawn <- function(test) {
+    set.seed(1)
+    test()[c("statistic", "p.value", "estimate")]
+  }
+  want <- drawn(\() mmd_test(near, kept$g, B = 99))
+  for (formula in list(d ~ g, g ~ d, g ~ dist(x))) {
+    expect_identical(drawn(\() mmd_test(formula, data, na.action = na.omit,
+                                        B = 99)), want)
+  }
+  expect_identical(drawn(\() mmd_test(d ~ g, data, subset = -(3:4), B = 99)),
+                   want)
+  expect_equal(as.matrix(mmd_pairwise(d ~ g, data, na.action = na.omit,
+                                      B = 99)),
+               as.matrix(mmd_pairwise(near, kept$g, B = 99)))
+  expect_identical(drawn(\() hsic_test(d ~ z, data, B = 99)),
+                   drawn(\() hsic_test(d, data$z, B = 99)))
+  named <- dist(matrix(x, 30, dimnames = list(paste0("p", 1:30), NULL)))
+  components <- kme_pca(~ named, subset = 2:30)
+  want <- kme_pca(as.dist(as.matrix(named)[-1, -1]))
+  expect_identical(components[c("values", "scores")],
+                   want[c("values", "scores")])
+  expect_identical(rownames(components$scores), paste0("p", 2:30))
+  expect_equal(kme_fda(g ~ d, data, na.action = na.omit)$means,
+               kme_fda(near, kept$g)$means)
+  only <- "distances only as all the points"
+  refused(mmd_test(z ~ d, data), only)
+  refused(kme_pca(~ d + z, data), paste(only, ".*d \\+ z"))
+  refused(smm(z ~ d, data, id = rep(1:15, 2)), only)
+  refused(mmd_gof(~ d), only)
+  refused(mmd_test(d ~ g, data[-1, ]), "lengths differ")
+  refused(predict(components, list(named = named)), "'newdata' must be missing")
+})
