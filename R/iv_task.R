@@ -2,7 +2,6 @@
 #
 # Offers from iv_map.R: exact_map, fourier_map, landmark_map, map_features,
 #   point_features, section_features, small_map.
-# Offers from iv_iv.R: check_outcome, read_clusters, read_row_weights.
 #
 # The task of an instrumental-variable fit: what is asked for, and what the
 # steps of iv_fit.R have found so far.

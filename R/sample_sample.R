@@ -5,15 +5,14 @@
 #   center_blocks, center_linear, check_rows, describe_sample, evenly,
 #   fit_request.default, fit_sample, form_sample, given_blocks,
 #   gram_sample, has_open_bandwidth, input_word, keep_units, kernel_for,
-#   known_rows, knows_points, new_points, new_sample, number_codes,
-#   own_order, own_points, plain_weights, point_labels, points_sample,
-#   predict_gaps, read_bandwidth, read_kernel_values, read_sample,
-#   same_sample, sample_apply, sample_at, sample_cross, sample_diagonal,
-#   sample_gram, sample_input, sample_kernel, sample_kernel_lines,
-#   sample_matrix, sample_names, sample_newdata, sample_note,
-#   sample_points, sample_raw, sample_rows, sample_source, sample_support,
-#   sample_take, stores_gram, tried_kernels, walkable_sample,
-#   without_blocks, without_gram.
+#   known_rows, knows_points, new_points, new_sample, own_order,
+#   own_points, plain_weights, point_labels, points_sample, predict_gaps,
+#   read_bandwidth, read_kernel_values, read_sample, same_sample,
+#   sample_apply, sample_at, sample_cross, sample_diagonal, sample_gram,
+#   sample_input, sample_kernel, sample_kernel_lines, sample_matrix,
+#   sample_names, sample_newdata, sample_note, sample_points, sample_raw,
+#   sample_rows, sample_source, sample_support, sample_take, stores_gram,
+#   tried_kernels, walkable_sample, without_blocks, without_gram.
 # Offers from sample_dist.R: dist_sample.
 # Offers from sample_embedding.R: by_point, embedding_parts, inner_matrix,
 #   inner_pairs, inner_parts, merge_parts, new_mean_part, noisy_sample,
@@ -84,9 +83,6 @@ without_blocks <- function(sample) {
 form_given <- function(sample) {
   if (is.null(sample$blocks)) sample else form_sample(sample)
 }
-
-# Codes 1, 2, ... of the values, in the order in which they come.
-number_codes <- function(values) match(values, unique(values))
 
 # Each row of x less the mean of its block, with 0 for what is only rounding.
 center_blocks <- function(x, blocks) {
