@@ -307,7 +307,7 @@ fit_picture.kme_changes <- function(object, type = NULL) {
   at <- which(diff(as.integer(segment)) > 0L) + 0.5
   name_days(new_picture(
     paste0("Changes, and where they may be (", 100 * object$level, "%)"), "",
-    "along the axis of largest change",
+    "axis of largest change",
     list(
       if (length(set)) new_layer(
         "bars", x0 = set, x1 = set + 1, y0 = span[1L] + 0 * set,

@@ -35,6 +35,16 @@ test_that("package parallel says whether a process was forked, where it can", {
   expect_identical(limit(isChild = \() TRUE), -1L)
 })
 
+# What a script prints in a process of its own.
+run_script <- function(code, ..., env = character()) {
+  file <- tempfile(fileext = ".R")
+  on.exit(unlink(file))
+  writeLines(code, file)
+  library <- paste0("R_LIBS=", paste(.libPaths(), collapse = ":"))
+  suppressWarnings(system2(file.path(R.home("bin"), "Rscript"), file,
+                           stdout = TRUE, ..., env = c(library, env)))
+}
+
 test_that("a forked child works on one thread, whatever it sets", {
   skip_if_not(.Call(C_r_openmp), "compiled with OpenMP")
   skip_on_os("windows")
@@ -45,13 +55,7 @@ test_that("a forked child works on one thread, whatever it sets", {
     # As of a child that parallel alone knows to be forked.
     "x <- .Call(getNamespace('kernmean')$C_r_threads, -1L); cat(set()[2L])"
   )
-  file <- tempfile(fileext = ".R")
-  on.exit(unlink(file))
-  writeLines(code, file)
-  said <- system2(file.path(R.home("bin"), "Rscript"), file, stdout = TRUE,
-                  env = paste0("R_LIBS=",
-                               paste(.libPaths(), collapse = ":")))
-  expect_identical(said, "1 1 4 1")
+  expect_identical(run_script(code), "1 1 4 1")
 })
 
 test_that("the instruction level can be pinned, and a wrong one is named", {
@@ -71,12 +75,7 @@ test_that("the instruction level can be pinned, and a wrong one is named", {
     expect_identical(.Call(C_r_isa, NULL), before)
   }
   code <- "cat(.Call(getNamespace('kernmean')$C_r_isa, NULL))"
-  said <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)),
-                  stdout = TRUE,
-                  env = c("KERNMEAN_LEVEL=baseline", paste0(
-                    "R_LIBS=", paste(.libPaths(), collapse = ":")
-                  )))
-  expect_identical(said, "0")
+  expect_identical(run_script(code, env = "KERNMEAN_LEVEL=baseline"), "0")
 })
 
 test_that("under a limit on addresses threads are not started without room", {
@@ -94,12 +93,7 @@ test_that("under a limit on addresses threads are not started without room", {
     "system2('prlimit', c('--pid', Sys.getpid(), '--as=unlimited:'))",
     "cat(s == sum(kernel_matrix(x, kernel = kernel_rbf(50))))"
   )
-  file <- tempfile(fileext = ".R")
-  on.exit(unlink(file))
-  writeLines(code, file)
-  said <- suppressWarnings(system2(file.path(R.home("bin"), "Rscript"), file,
-                                   stdout = TRUE, stderr = TRUE))
-  expect_identical(utils::tail(said, 1L), "TRUE")
+  expect_identical(utils::tail(run_script(code, stderr = TRUE), 1L), "TRUE")
 })
 
 # The parent has worked on several threads by a library that is not ours;
