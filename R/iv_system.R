@@ -98,8 +98,8 @@ factored_theta <- function(system, mu) {
 spectral_theta <- function(system, mu) {
   s <- system$spectrum
   s <- s %||% .Call(C_r_eigen, system$square, nrow(system$square))
-  to_columns(system, product(s$vectors, drop(cross(s$vectors, system$right)) /
-                               outer(pmax(s$values, 0), mu, `+`)))
+  ridge <- new_ridge(pmax(s$values, 0), cross(s$vectors, system$right))
+  to_columns(system, product(s$vectors, ridge_solve(ridge, mu)))
 }
 
 # Turns solutions of the normal equations into coefficients of the columns of X.
