@@ -27,16 +27,14 @@ new_functional <- function(b, weights) {
 
 # The inverse of the normal matrix with each of L penalties, r x L. It is 0 on
 # an axis that has neither an eigenvalue nor a penalty.
-ridge_inverse <- function(r, lambda) {
-  penalty <- matrix(lambda, length(r$values), length(lambda), byrow = TRUE)
-  penalty[seq_len(r$free), ] <- 0
-  shifted <- r$values + penalty
-  ifelse(shifted > 0, 1 / shifted, 0)
-}
+ridge_inverse <- function(r, lambda) ridge_solve(r, lambda, 1)
 
 # The coefficients in the axes, r x L, for a right side of r numbers.
 ridge_solve <- function(r, lambda, right = r$right) {
-  ridge_inverse(r, lambda) * right
+  penalty <- matrix(lambda, length(r$values), length(lambda), byrow = TRUE)
+  penalty[seq_len(r$free), ] <- 0
+  shifted <- r$values + penalty
+  ifelse(shifted > 0, right / shifted, 0)
 }
 
 # The parts of a debiased functional, the functional of a regression g plus the
