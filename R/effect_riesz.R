@@ -28,12 +28,13 @@
 #   fixed               see m
 #   scale               what a penalty of 1 is: the mean of k(x, x)
 #   map                 the map that made the features
+#   own                 the rows of m and m_h that are those of f and h, or NULL
 new_riesz <- function(f, h, m, m_h, omega, upsilon, unit, target_unit,
                       y = numeric(nrow(f)), fixed = FALSE, scale = 1,
-                      map = NULL) {
+                      map = NULL, own = NULL) {
   list(f = f, h = h, m = m, m_h = m_h, omega = omega, upsilon = upsilon,
        unit = unit, target_unit = target_unit, y = y, fixed = fixed,
-       scale = scale, map = map)
+       scale = scale, map = map, own = own)
 }
 
 # Linearly independent columns without penalty, orthonormal in the weighted
@@ -61,16 +62,18 @@ riesz_system <- function(p) {
   h <- orthonormal_columns(p$h, p$omega)
   gamma <- cross(h$columns, p$f * p$omega) / n
   f <- p$f - product(h$columns, gamma)
-  pairs <- .Call(C_r_eigen, cross(f, f * p$omega) / n, ncol(f))
+  pairs <- .Call(C_r_eigen, cross(f * sqrt(p$omega)) / n, ncol(f))
   free <- ncol(h$columns)
   raw <- rbind(
     cbind(h$from, -product(h$from, product(gamma, pairs$vectors))),
     cbind(matrix(0, ncol(f), free), pairs$vectors)
   )
-  z <- cbind(h$columns, product(f, pairs$vectors))
+  b <- product(cbind(p$m_h, p$m), raw)
+  z <- if (!is.null(p$own)) take_rows(b, p$own) else
+    cbind(h$columns, product(f, pairs$vectors))
   ridge <- new_ridge(c(rep(1, free), pmax(pairs$values, 0)),
                      cross(z, as.matrix(p$omega * p$y)) / n, z, free, p$omega)
-  functional <- new_functional(product(cbind(p$m_h, p$m), raw), p$upsilon)
+  functional <- new_functional(b, p$upsilon)
   check_result(c(ridge[c("values", "right")], functional["target"]),
                "a moment of the features", "'x' and 'y'")
   list(ridge = ridge, functional = functional, raw = raw)
@@ -228,26 +231,35 @@ positive_part <- function(s, lambda, theta) {
   # the length of a step, and so it does not change the solution.
   small <- 1e-9
   values_at <- \(theta) drop(product(z, as.matrix(theta)))
-  objective_at <- \(theta) {
-    mean(omega * pmax(values_at(theta), 0)^2) - 2 * sum(target * theta) +
+  objective_at <- \(theta, values) {
+    mean(omega * pmax(values, 0)^2) - 2 * sum(target * theta) +
       sum(penalty * theta^2)
   }
+  # Rows leave and enter the matrix of all rows, which is known. The slope is
+  # not taken from it, so that its rounding does not shift the solution.
+  matrix <- diag(1 + small, length(theta))
+  values <- values_at(theta)
+  inside <- rep(TRUE, n)
   before <- NULL
   for (step in seq_len(most_newton_steps)) {
-    on <- values_at(theta) > 0
+    on <- values > 0
     if (identical(on, before)) break
-    kept <- take_rows(z, on)
-    full <- solve(cross(kept, kept * omega[on]) / n +
-                    diag(penalty + small, length(theta)),
-                  target + small * theta)
-    now <- objective_at(theta)
+    changed <- which(on != inside)
+    rows <- take_rows(z, changed)
+    matrix <- matrix +
+      cross(rows, rows * (omega * (on - inside))[changed]) / n
+    inside <- on
+    slope <- drop(cross(z, as.matrix(omega * pmax(values, 0)))) / n
+    move <- solve(matrix, target - slope - penalty * theta)
+    more <- values_at(move)
+    now <- objective_at(theta, values)
     share <- 1
-    while (share > 1e-6 && objective_at(theta + share * (full - theta)) >
-             now + 1e-14 * abs(now)) {
+    while (share > 1e-6 && objective_at(theta + share * move, values + share *
+                                          more) > now + 1e-14 * abs(now)) {
       share <- share / 2
     }
-    move <- share * (full - theta)
-    theta <- theta + move
+    theta <- theta + share * move
+    values <- values + share * more
     before <- if (share == 1 && max(abs(move)) < 1e-4 * max(abs(theta))) on
   }
   theta / units

@@ -7,7 +7,8 @@
 #   pool       those of a target that is a sample of rows, or NULL
 #   dose       is a treatment the first column of the points?
 #   means      are the means of the columns matched exactly?
-#   approximation   `landmarks` or `features`, a number, or NULL
+#   approximation   `landmarks` or `features`, a number, or NULL; `least`, the
+#                   smallest penalty
 new_space <- function(sample, like = NULL, columns = NULL, pool = NULL,
                       dose = FALSE, means = FALSE, approximation = NULL) {
   list(sample = sample, like = like, columns = columns, pool = pool,
@@ -86,13 +87,18 @@ space_map <- function(space, rows) {
     return(fourier_map(list(sample = sample), space$approximation$features,
                        "x"))
   }
-  exact_map(sample, "x")
+  # With all that is left of K, one eigenvalue of K/n is a hundredth of the
+  # smallest penalty at most. Few rows cost little in full.
+  exact_map(sample, "x", if (sample$n > most_in_full)
+    space$approximation$least / 100 else 0)
 }
 
+most_in_full <- 1000L
+
 # A list of m and m_h, the functional of the features of a map and of the
-# columns without penalty, with a line for each row of the average. `rows` are
-# the rows of the map.
-functional_rows <- function(space, map, rows, average) {
+# columns without penalty, with a line for each row of the average; `own` are
+# the lines of the rows of the map, whose features are f, where these are in it.
+functional_rows <- function(space, map, rows, average, f) {
   small <- small_map(map)
   if (!is.null(average$at)) {
     if (map$kind == "fourier") {
@@ -110,10 +116,20 @@ functional_rows <- function(space, map, rows, average) {
     return(list(m = feature_slopes(small, map$sample, z, average$along),
                 m_h = 0 * free_columns(space, z)))
   }
-  values_at <- \(z) list(m = point_features(small, map$sample, list(z = z)),
-                         m_h = free_columns(space, z))
-  if (is.null(average$without)) values_at(z) else
-    Map(`-`, values_at(z), values_at(average$without))
+  features_at <- \(z) point_features(small, map$sample, list(z = z))
+  m_h <- free_columns(space, z)
+  if (!is.null(average$without)) {
+    return(list(m = features_at(z) - features_at(average$without),
+                m_h = m_h - free_columns(space, average$without)))
+  }
+  own <- match(rows, average$rows)
+  if (anyNA(own)) {
+    return(list(m = features_at(z), m_h = m_h))
+  }
+  m <- matrix(0, nrow(z), map$r)
+  m[own, ] <- f
+  m[-own, ] <- features_at(take_rows(z, -own))
+  list(m = m, m_h = m_h, own = own)
 }
 
 # Derivatives of features along a direction of the points.

@@ -58,8 +58,9 @@
 #'   scores. Nothing here sees confounders that are not among the covariates.
 #'
 #' @section Cost: One exact factor of r columns (r is far below n for smooth
-#'   kernels) for each weighted group: \eqn{O(nr^2)}{O(n r^2)} time for factor
-#'   and moments, \eqn{O(r^3)}{O(r^3)} for the eigendecomposition,
+#'   kernels; beyond 1,000 rows up to a share of the trace, a hundredth of the
+#'   smallest \eqn{\lambda}{lambda} that is tried) for each weighted group:
+#'   \eqn{O(nr^2)}{O(n r^2)} time for factor and moments, \eqn{O(r^3)}{O(r^3)} for the eigendecomposition,
 #'   \eqn{O(nr)}{O(n r)} for each \eqn{\lambda}{lambda}; \eqn{8(n + N)r}{8 (n +
 #'   N) r} bytes for N target rows. With m landmarks r is at most m. Positive
 #'   weights take 3 to 10 solves more.
@@ -277,7 +278,9 @@ riesz_space <- function(x, asked, dose = NULL, target = NULL) {
   sample <- riesz_sample(cbind(.dose = dose, columns), kernel, asked$scale,
                          pool)
   new_space(sample, x, columns, pool, !is.null(dose), isTRUE(asked$means),
-            asked[c("landmarks", "features")])
+            c(asked[c("landmarks", "features")], least = min(
+              penalty_grid, unlist(asked[c("lambda", "mu")])
+            )))
 }
 
 # The arms that are weighted, as groups by name. The attribute "focal" names the
@@ -370,7 +373,8 @@ riesz_problem <- function(space, group, weights, y = numeric(length(weights)),
   source <- group$rows
   rows <- group$average$rows
   map <- space_map(space, source)
-  of <- functional_rows(space, map, source, group$average)
+  f <- map_features(map, seq_along(source))
+  of <- functional_rows(space, map, source, group$average, f)
   even <- \(w) w / mean(w)
   h <- free_columns(space, map$sample$x)
   if (space$means) {
@@ -384,11 +388,11 @@ riesz_problem <- function(space, group, weights, y = numeric(length(weights)),
   # Rows of another sample are left out one by one.
   others <- -seq_len(nrow(of$m))
   new_riesz(
-    map_features(map, seq_along(source)), h, of$m, of$m_h,
-    even(weights[source]),
+    f, h, of$m, of$m_h, even(weights[source]),
     if (is.null(rows)) rep(1, nrow(of$m)) else even(weights[rows]),
     unit[source], if (is.null(rows)) others else unit[rows], y[source],
-    !is.null(group$average$at), mean(sample_diagonal(map$sample)), map
+    !is.null(group$average$at), mean(sample_diagonal(map$sample)), map,
+    of$own
   )
 }
 

@@ -65,22 +65,21 @@ ridge_values <- function(r, functional, lambda, y) {
 # `functional_unit` are codes of the n and of the N rows. In a direction of
 # which the other units know nothing, alpha and the residuals are 0.
 ridge_left_out <- function(r, functional, lambda, y, unit, functional_unit) {
-  units <- unique(c(unit, functional_unit))
+  # Rows that stand in the order of their units are not copied.
+  units <- unique(c(functional_unit, unit))
   codes <- match(unit, units)
   functional_codes <- match(functional_unit, units)
   rows <- order(codes)
   others <- order(functional_codes)
+  sorted <- \(x, places) if (is.unsorted(places)) take_rows(x, places) else x
   values <- ridge_values(r, functional, lambda, y)
   places <- list(rows, rows, others, others)
   left <- .Call(
-    C_r_left_out, take_rows(r$z, rows), r$weights[rows],
-    tabulate(codes, length(units)), take_rows(functional$b, others),
+    C_r_left_out, sorted(r$z, rows), r$weights[rows],
+    tabulate(codes, length(units)), sorted(functional$b, others),
     nrow(r$z) / nrow(functional$b) * functional$weights[others],
     tabulate(functional_codes, length(units)),
-    ridge_inverse(r, lambda) / nrow(r$z), Map(take_rows, values, places)
+    ridge_inverse(r, lambda) / nrow(r$z), Map(sorted, values, places)
   )
-  Map(\(sorted, place) {
-    sorted[place, ] <- sorted
-    sorted
-  }, left, places)
+  Map(\(x, places) sorted(x, order(places)), left, places)
 }

@@ -48,9 +48,11 @@ block_map <- function(block, name, control, grouped) {
 # The exact factor stops when this share of the trace is left.
 factor_tolerance <- 1e-13
 
-# The map of all of K, to rounding: F has as many columns as K has rank.
-exact_map <- function(sample, name) {
+# The map of all of K, to rounding or up to a `tolerance`, a share of the trace:
+# F has as many columns as K then has rank.
+exact_map <- function(sample, name, tolerance = 0) {
   n <- sample$n
+  tolerance <- max(tolerance, factor_tolerance)
   check_overflow(sample$kernel, sample_diagonal(sample))
   source <- sample_source(sample)
   # Most ranks are far below n, so that the factor gets memory for few columns
@@ -58,8 +60,7 @@ exact_map <- function(sample, name) {
   for (most in unique(pmin(n, c(64, 256, 1024, 4096, 16384, n)))) {
     check_memory(n, most, "use landmarks = or features =", copies = 2,
                  what = paste0("the factor of '", name, "'"))
-    pivoted <- .Call(C_r_pivoted, source, factor_tolerance, as.integer(most),
-                     FALSE)
+    pivoted <- .Call(C_r_pivoted, source, tolerance, as.integer(most), FALSE)
     if (!is.null(pivoted)) break
   }
   check_rank(pivoted$pivots, name)

@@ -37,6 +37,28 @@ test_that("an average effect and its error are those of the formulas", {
   }
 })
 
+test_that("many rows lose of K what no penalty notices", {
+  rank_at <- \(lambda) {
+    space <- riesz_space(s$x, list(kernel = kernel, lambda = lambda))
+    space_map(space, all)$r
+  }
+  # The least penalty, and those that are chosen; largest seen 0.02 and 8e-6.
+  controls <- list(list(mu = 1e-6), list())
+  fit_all <- \() lapply(controls, \(control) effect(control = control))
+  full <- fit_all()
+  with_binding("most_in_full", 10L, {
+    short <- fit_all()
+    ranks <- vapply(c(1e-6, 1e-9), rank_at, 1L)
+  })
+  expect_true(ranks[1L] < ranks[2L] && ranks[2L] < rank_at(1e-6))
+  Map(\(full, short, most) {
+    error <- sqrt(drop(vcov(full)))
+    expect_lt(abs(coef(short) - coef(full)) / error, most)
+    expect_lt(abs(sqrt(drop(vcov(short))) / error - 1), most)
+    expect_near(weights(short), weights(full), most)
+  }, full, short, c(0.03, 1e-4))
+})
+
 test_that("effects on the treated and on controls are those of the formulas", {
   clusters <- rep(1:20, 3)
   for (case in c("att", "atc")) for (id in list(NULL, clusters)) {
