@@ -296,13 +296,16 @@ simulate_null <- function(law, asked, n) {
     if (law$kind == "refit") law <- refit_law(x, asked)
     model_statistic(x, law, asked)$value
   }
+  # C takes eight samples at a time, and a few milliseconds a chunk.
+  in_c <- law$kind == "normal" && n < most_alone
+  size <- if (in_c) 8 * max(1, 1e6 %/% n^2) else max(1L, B %/% 100L)
   # With small samples, starting threads again and again costs more than it
   # saves.
   work <- if (n < most_alone) on_one_thread else identity
   # Warnings about the observed points are not repeated for each sample.
   draws <- withCallingHandlers(
-    work(in_chunks(B, max(1L, B %/% 100L), asked$progress, \(start, count) {
-      if (law$kind == "normal" && n < most_alone) {
+    work(in_chunks(B, size, asked$progress, \(start, count) {
+      if (in_c) {
         normal_statistics(n, law$d, count, asked$statistic)
       } else {
         vapply(seq_len(count), one, numeric(1))

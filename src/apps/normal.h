@@ -5,15 +5,15 @@
 
 /* Sums over standardized points, for the statistic BHEP of a test of normality. */
 
-typedef struct {
-  double pairs, points;
-} km_normal_means;
+enum { KM_NORMAL_LANES = 8 }; /* samples that are treated side by side */
 
 /*
- * z: n x d, n > d + 1, points that span d dimensions; they become points of mean 0 and covariance I
- * (divisor n), up to a rotation, which no distance sees. pairs: the mean of exp(-|z_i - z_j|^2 /
- * (2 theta^2)) over all i and j; points: that of exp(-|z_i|^2 / (2 (theta^2 + 1))). work: n.
+ * Samples of n > d + 1 points that span d dimensions. z: number e of the samples has coordinate l
+ * of its point i at z[(i + l * n) * KM_NORMAL_LANES + e]. They become points of mean 0 and
+ * covariance I (divisor n), up to a rotation, which no distance sees. means: for each sample the
+ * mean of exp(-|z_i - z_j|^2 / (2 theta^2)) over all i and j, then that of exp(-|z_i|^2 / (2
+ * (theta^2 + 1))).
  */
-km_normal_means km_standardized_means(double *z, size_t n, size_t d, double theta, double *work);
+void km_standardized_means(size_t n, size_t d, double theta, double *z, double *means);
 
 #endif

@@ -328,8 +328,9 @@ check_matching <- function() {
   standard <- scale(input_matrix(57, 70, 2), scale = FALSE)
   products <- 70 * standard %*% solve(crossprod(standard), t(standard))
   apart <- outer(diag(products), diag(products), `+`) - 2 * products
-  check("normal_means", c(mean(exp(-apart / (2 * 0.7^2))),
-                          mean(exp(-diag(products) / (2 * (0.7^2 + 1))))))
+  check("normal_means", rep(c(mean(exp(-apart / (2 * 0.7^2))),
+                              mean(exp(-diag(products) / (2 * (0.7^2 + 1))))),
+                            8))
   u <- inputs(54, 10)
   pairs <- c(match_free = TRUE, match_free_cross = FALSE)
   for (name in names(pairs)) {
