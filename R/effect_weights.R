@@ -60,10 +60,11 @@
 #' @section Cost: One exact factor of r columns (r is far below n for smooth
 #'   kernels; beyond 1,000 rows up to a share of the trace, a hundredth of the
 #'   smallest \eqn{\lambda}{lambda} that is tried) for each weighted group:
-#'   \eqn{O(nr^2)}{O(n r^2)} time for factor and moments, \eqn{O(r^3)}{O(r^3)} for the eigendecomposition,
-#'   \eqn{O(nr)}{O(n r)} for each \eqn{\lambda}{lambda}; \eqn{8(n + N)r}{8 (n +
-#'   N) r} bytes for N target rows. With m landmarks r is at most m. Positive
-#'   weights take 3 to 10 solves more.
+#'   \eqn{O(nr^2)}{O(n r^2)} time for factor and moments,
+#'   \eqn{O(r^3)}{O(r^3)} for the eigendecomposition, \eqn{O(nr)}{O(n r)} for
+#'   each \eqn{\lambda}{lambda}; \eqn{8(n + N)r}{8 (n + N) r} bytes for N
+#'   target rows. With m landmarks r is at most m. Positive weights take 3 to
+#'   10 solves more.
 #'
 #' @param x Covariates of the rows that are weighted: a numeric matrix or a data
 #'   frame (factors become 0 and 1, ordered ones the places of their levels); or
