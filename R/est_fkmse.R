@@ -25,8 +25,7 @@ est_fkmse <- function(lambda = NULL, select = NULL, target = NULL, ...,
 register_estimator("fkmse", est_fkmse, candidates = \(sample) {
   amounts <- c(0.003, 0.03, 0.3)
   g <- sample_gram(sample)
-  largest <- if (is.null(g$values)) max(0, spectrum_values(g$K)[1L]) else
-    g$values[1L]
+  largest <- max(0, g$values %||% spectrum_values(g$K))
   stats::setNames(lapply(amounts * largest, est_fkmse),
                   paste("F-KMSE", amounts, "gamma_1"))
 })
@@ -152,19 +151,16 @@ fkmse_weights <- function(g, lambda, target, rows) {
   if (lambda == 0 && is.null(target)) {
     return(rep(1 / n, n))
   }
-  f <- if (is.null(target)) numeric(n) else target$at
+  f <- target$at %||% numeric(n)
   # A solve with the Cholesky factor loses digits, in proportion to
   # trace/lambda; the spectrum loses none.
-  if (is.null(g$vectors) && lambda > 1e-8 * sum(diag(g$K))) {
+  if (is.null(g$vectors %||% g$range) && lambda > 1e-8 * sum(diag(g$K))) {
     lower <- cholesky_factor(g, lambda)
     if (!is.null(lower)) {
       return(solve_factored(lower, rows - f))
     }
   }
-  s <- spectrum(g, "vectors")
-  inverse <- ifelse(s$values + lambda > 0, 1 / (s$values + lambda), 0)
-  right <- s$values * colMeans(s$vectors) - drop(crossprod(s$vectors, f))
-  drop(s$vectors %*% (inverse * right))
+  solve_spectrum(g, -f, lambda, 1 / n)
 }
 
 # The weights without a target, and the fitted values. As K = QTQ' with Q e_1 =
@@ -184,15 +180,15 @@ tridiagonal_estimate <- function(g, lambda) {
 # --- Selection -------------------------------------------------------------
 
 select_lambda <- function(g, select, target = NULL) {
-  top <- spectrum(g, if (select == "loocv") "vectors" else "projections")
+  top <- spectrum(g, if (select == "loocv") "range" else "projections")
   search_lambda(score_function(g, select, target), top$values[1L])
 }
 
 # The score as a function of a vector of lambdas.
 score_function <- function(g, select, target) {
   if (select == "loocv") {
-    s <- spectrum(g, "vectors")
-    norm2 <- if (is.null(target)) 0 else target$norm2
+    s <- spectrum(g, "range")
+    norm2 <- target$norm2 %||% 0
     diagonal <- diag(g$K)
     along <- cross(s$vectors, cbind(rep(1, nrow(s$vectors)), target$at))
     return(\(lambda) {

@@ -396,7 +396,11 @@ spectrum_values <- function(k) {
 #   values       the n eigenvalues, decreasing
 #   projections  |u_j'1_n| for each eigenvector u_j
 #   vectors      n x n matrix of the eigenvectors
+#   range        the same without those of eigenvalue 0, where these are many
 spectrum <- function(g, what) {
+  if (what == "range" && !is.null(g$vectors %||% g$intensity)) {
+    what <- "vectors"
+  }
   if (is.null(g[[what]])) {
     if (is.null(g$intensity)) {
       pairs <- find_spectrum(g, what)
@@ -410,14 +414,17 @@ spectrum <- function(g, what) {
   list(
     values = g$values,
     projections = if (what != "values") g$projections,
-    vectors = if (what == "vectors") g$vectors
+    vectors = if (what %in% c("vectors", "range")) g[[what]]
   )
 }
 
 find_spectrum <- function(g, what) {
   n <- nrow(g$K)
-  if (what == "vectors") {
+  if (what %in% c("vectors", "range")) {
     check_memory(n, n, "use fewer rows", copies = 3)
+    if (what == "range") {
+      return(stats::setNames(.Call(C_r_range, g$K), c("values", what)))
+    }
     pairs <- .Call(C_r_eigen, g$K, n)
     return(c(pairs, list(projections = abs(colMeans(pairs$vectors)))))
   }
@@ -443,11 +450,16 @@ center_gram <- function(source, at = NULL, norm2 = NULL) {
   centered
 }
 
-# K^+ b, the pseudo-inverse of the gram times b.
-solve_spectrum <- function(g, b) {
-  s <- spectrum(g, "vectors")
-  inverse <- ifelse(s$values > 0, 1 / s$values, 0)
-  drop(s$vectors %*% (inverse * crossprod(s$vectors, b)))
+# (K + lambda I)^{-1} (b + aKe) for the vector e of ones, with the
+# pseudo-inverse where lambda is 0.
+solve_spectrum <- function(g, b, lambda = 0, a = 0) {
+  s <- spectrum(g, "range")
+  u <- s$vectors
+  values <- s$values[seq_len(ncol(u))]
+  along <- drop(crossprod(u, b))
+  moved <- ifelse(values + lambda > 0, 1 / (values + lambda), 0) *
+    (a * values * colSums(u) + along)
+  drop(u %*% moved) + if (lambda > 0) (b - drop(u %*% along)) / lambda else 0
 }
 
 # The eigenvalues of a shrunk gram from those of the centered one.

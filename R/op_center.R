@@ -183,22 +183,15 @@ krylov_spectrum <- function(centered, ncomp) {
 
 dense_spectrum <- function(centered, ncomp) {
   k <- centered_matrix(centered)
-  n <- centered$n
-  ncomp <- ncomp %||% n
-  # More than a quarter of the pairs takes longer than all of them.
-  pairs <- .Call(C_r_eigen, k, if (4 * ncomp <= n) ncomp else n)
-  if (length(pairs$values) > ncomp) {
-    kept <- seq_len(ncomp)
-    pairs <- list(values = pairs$values[kept],
-                  vectors = take_columns(pairs$vectors, kept))
-  }
+  pairs <- if (is.null(ncomp)) .Call(C_r_range, k) else
+    .Call(C_r_eigen, k, ncomp)
   new_centered_spectrum(pairs, sum(diag(k)), sum(k^2))
 }
 
 # The spectrum of K^c without the values that are 0.
 positive_pairs <- function(centered) {
   s <- centered_spectrum(centered)
-  kept <- s$values > 0
+  kept <- which(s$values > 0)
   s$values <- s$values[kept]
   s$vectors <- take_columns(s$vectors, kept)
   s

@@ -179,7 +179,7 @@ pca_components.kernmean_sample <- function(sample, centered, ncomp,
   rank <- if (known) sum(positive) else NA_integer_
   if (known) warn_components(ncomp, rank, "the centered Gram matrix")
   s$values <- s$values[positive]
-  s$vectors <- take_columns(s$vectors, positive)
+  s$vectors <- take_columns(s$vectors, which(positive))
   components <- if (weighted) weighted_components else plain_components
   components(centered, s, ncomp, covariance, rank)
 }

@@ -310,7 +310,7 @@ filter_spectrum <- function(sample, least) {
     return(factor_spectrum(sample, least))
   }
   centered <- centered_values(sample, 4)
-  pairs <- .Call(C_r_eigen, centered$k, sample$n)
+  pairs <- .Call(C_r_range, centered$k)
   values <- clip_values(pairs$values, centered$scale,
                         "the centered Gram matrix")
   kept <- seq_len(sum(values > 0))

@@ -39,6 +39,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_tridiag_spectrum, 3),
   ENTRY(r_tridiag_solve, 4),
   ENTRY(r_eigen, 2),
+  ENTRY(r_range, 1),
   ENTRY(r_centered, 3),
   ENTRY(r_centered_square, 3),
   ENTRY(r_krylov, 5),

@@ -123,7 +123,7 @@ static double score_at(double log_lambda, const void *of) {
   const slice *s = ((const scored *) of)->s;
   const double lambda = exp(log_lambda);
   double score;
-  km_score_loocv(n, s->gamma, s->vectors, s->along, s->diagonal, NULL, 0, 1, &lambda, &score,
+  km_score_loocv(n, n, s->gamma, s->vectors, s->along, s->diagonal, NULL, 0, 1, &lambda, &score,
                  s->stage, NULL);
   return score;
 }
@@ -136,8 +136,8 @@ static km_status search(size_t n, const slice *s, const km_flexible *out, size_t
   const double start = log(lowest * top), end = log(highest * top);
   const double cell = (end - start) / (GRID - 1);
   for (size_t g = 0; g < GRID; g++) s->grid[g] = exp(start + cell * (double) g);
-  km_score_loocv(n, s->gamma, s->vectors, s->along, s->diagonal, NULL, 0, GRID, s->grid, s->scores,
-                 s->stage, NULL);
+  km_score_loocv(n, n, s->gamma, s->vectors, s->along, s->diagonal, NULL, 0, GRID, s->grid,
+                 s->scores, s->stage, NULL);
   size_t best = 0;
   for (size_t g = 0; g < GRID; g++) {
     if (!isfinite(s->scores[g])) return KM_NO_CONVERGENCE;

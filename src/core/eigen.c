@@ -315,8 +315,17 @@ static km_status by_division(size_t n, const pairs *s, size_t count, double *vec
   return info == 0 ? KM_OK : KM_NO_CONVERGENCE;
 }
 
-km_status km_eigen(size_t n, double *a, size_t count, double *values, double *vectors, int divide,
-                   double *work, int *iwork, km_poll poll) {
+/* How many of n decreasing values are more than rounding. */
+static size_t range_of(size_t n, const double *values) {
+  const double small = (double) n * DBL_EPSILON * values[0];
+  size_t rank = n;
+  while (rank > 1 && values[rank - 1] < small) rank--;
+  return 10 * rank < 9 * n ? rank : n;
+}
+
+/* As km_eigen; `rank` is NULL, or where to put how many vectors km_eigen_range is to find. */
+static km_status find_pairs(size_t n, double *a, size_t count, double *values, double *vectors,
+                            size_t *rank, int divide, double *work, int *iwork, km_poll poll) {
   pairs s;
   if (divide && solver_doubles(n, 1) > INT_MAX) return KM_NO_CONVERGENCE; /* LAPACK counts in int */
   lay_out_pairs(&s, n, count, divide, work);
@@ -329,10 +338,21 @@ km_status km_eigen(size_t n, double *a, size_t count, double *values, double *ve
   if (status != KM_OK) return status;
   for (size_t j = 0; j < count; j++) values[j] = ldexp(s.found[j], exponent);
   reverse_pairs(n, count, values, vectors);
+  if (rank) count = *rank = range_of(n, values);
   if (n >= BLOCKED) km_tridiag_back(n, a, s.tau, count, vectors, s.stage, poll);
   for (size_t j = 0; j < count; j++) {
     if (n < BLOCKED) km_tridiag_apply(n, a, s.tau, vectors + j * n);
     km_fix_sign(n, vectors + j * n);
   }
   return KM_OK;
+}
+
+km_status km_eigen(size_t n, double *a, size_t count, double *values, double *vectors, int divide,
+                   double *work, int *iwork, km_poll poll) {
+  return find_pairs(n, a, count, values, vectors, NULL, divide, work, iwork, poll);
+}
+
+km_status km_eigen_range(size_t n, double *a, double *values, double *vectors, size_t *rank,
+                         int divide, double *work, int *iwork, km_poll poll) {
+  return find_pairs(n, a, n, values, vectors, rank, divide, work, iwork, poll);
 }

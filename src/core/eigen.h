@@ -35,6 +35,13 @@ size_t km_eigen_iwork(size_t n, int divide);
 km_status km_eigen(size_t n, double *a, size_t count, double *values, double *vectors, int divide,
                    double *work, int *iwork, km_poll poll);
 
+/*
+ * The same of a positive semi-definite matrix: all n values, but vectors (n x n) only for the *rank
+ * that are more than rounding, n eps times the largest, if these are less than 0.9 n, at least one.
+ */
+km_status km_eigen_range(size_t n, double *a, double *values, double *vectors, size_t *rank,
+                         int divide, double *work, int *iwork, km_poll poll);
+
 /* Makes u (n) positive at its first entry within 1e-8 of the largest in absolute value. */
 void km_fix_sign(size_t n, double *u);
 

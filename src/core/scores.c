@@ -1,6 +1,7 @@
 #include "core/scores.h"
 #include "core/isa.h"
 #include "core/parts.h"
+#include "core/products.h"
 #include "core/scratch.h"
 
 #include <string.h>
@@ -24,9 +25,12 @@
  * Nothing is divided by gamma_j, and the smaller of (KA)_ii and lambda A_ii = 1 - (KA)_ii is summed
  * as such (whether lambda < gamma_1 tells), the other is its complement. So with a singular K and
  * lambda -> 0, where A_ii ~ 1/lambda, r_i = lambda p_i / (lambda A_ii) and r_i^2 (AKA)_ii stay of
- * the size of K. Against refits (n <= 65; low rank, duplicates, K = ee', K = 0, a target) the
- * largest difference for lambda from 1e-14 to 1e12 times gamma_1 was 3e-14 max K_ii. The scores
- * need n >= 2; n = 1 gives NaN.
+ * the size of K. Of eigenvectors that are left out, as their gamma_j is 0, only sums are known:
+ * (KA)_ii is summed whatever lambda, which costs eps/(lambda A_ii) of r_i; lambda Ae is e less the
+ * sum of h_j x_j u_j; and what f has beside UU'f adds its part over lambda to Af. Against refits
+ * (n <= 65; low rank, duplicates, K = ee', K = 0, a target) the largest difference for lambda from
+ * 1e-14 to 1e12 times gamma_1 was 3e-14 max K_ii; to leave out eigenvectors changed scores by
+ * 2e-15, with a target by 2e-12 at lambda = 1e-10 gamma_1. The scores need n >= 2; n = 1 gives NaN.
  */
 
 enum {
@@ -141,33 +145,37 @@ VERSIONS(add_chunk,
          (2, 2, n, cols, count, u, coefficients, sums))
 
 typedef struct {
-  size_t n, count;       /* count: values of lambda in this block */
-  const double *gamma;   /* n, decreasing */
-  const double *u;       /* n x n */
+  size_t n, rank, count; /* rank: eigenvectors; count: values of lambda in this block */
+  const double *gamma;   /* rank, decreasing */
+  const double *u;       /* n x rank */
   const double *lambda;  /* count */
-  const double *x, *y;   /* n: U'e, U'f */
-  double *zeros;         /* n: y where there is no target */
-  double *coefficients;  /* count x n x SUMS */
+  const double *x, *y;   /* rank: U'e, U'f */
+  double *rest;          /* n: f - UU'f, all 0 (as y then) where there is no target or rank = n */
+  double *coefficients;  /* count x rank x SUMS */
   double *common;        /* count: what does not depend on i */
   double *slices;        /* of SLICE, WORKERS at most: a copy of U, and the sums */
   double *totals;        /* shares of rows x BLOCK: sums of scores over their rows */
 } loocv;
 
-static int is_large(const loocv *s, double lambda) { return lambda >= s->gamma[0]; }
+static int is_whole(const loocv *s) { return s->rank == s->n; }
+
+/* Is (KA)_ii summed, and not its complement? */
+static int is_large(const loocv *s, double lambda) {
+  return !is_whole(s) || lambda >= s->gamma[0];
+}
 
 static void set_coefficients(const loocv *s, size_t l) {
-  const size_t n = s->n;
-  const double lambda = s->lambda[l], c = 1 / ((double) n - 1);
+  const double lambda = s->lambda[l], c = 1 / ((double) s->n - 1);
   const int large = is_large(s, lambda);
-  double vkv = 0, fv = 0;
-  for (size_t j = 0; j < n; j++) {
-    double *f = s->coefficients + (l * n + j) * SUMS;
+  double vkv = 0, fv = -dot(s->n, s->rest, s->rest) / lambda;
+  for (size_t j = 0; j < s->rank; j++) {
+    double *f = s->coefficients + (l * s->rank + j) * SUMS;
     const double inverse = 1 / (s->gamma[j] + lambda);
     const double h = s->gamma[j] * inverse, rest = lambda * inverse;
     const double t = s->y[j] * inverse, v = c * s->x[j] * h - t;
     f[0] = large ? h : rest;
     f[1] = h * rest;
-    f[2] = c * s->x[j] * rest + t;
+    f[2] = c * s->x[j] * (is_whole(s) ? rest : -h) + t;
     f[3] = s->gamma[j] * v;
     f[4] = h * v + t;
     vkv += s->gamma[j] * v * v;
@@ -176,16 +184,18 @@ static void set_coefficients(const loocv *s, size_t l) {
   s->common[l] = vkv + 2 * fv;
 }
 
-/* Sum over the rows of a share of all that depends on i but K_ii and f_i. */
-static double add_scores(const loocv *s, size_t l, size_t rows, const double *sums) {
+/* Sum over the rows of a share, from i0 on, of all that depends on i but K_ii and f_i. */
+static double add_scores(const loocv *s, size_t l, size_t i0, size_t rows, const double *sums) {
   const double lambda = s->lambda[l], c = 1 / ((double) s->n - 1);
+  const double of_ones = is_whole(s) ? 0 : c;
   const int large = is_large(s, lambda);
   double sum = 0;
   for (size_t i = 0; i < rows; i++) {
     const double *t = sums + i;
     const double ka = large ? t[0] : 1 - t[0], lambda_a = large ? 1 - t[0] : t[0];
-    const double ratio = t[2 * ROWS] / lambda_a, r = lambda * ratio;
-    sum += lambda * ratio * ratio * t[ROWS] + 2 * r * t[4 * ROWS] -
+    const double af = s->rest[i0 + i] / lambda;
+    const double ratio = (of_ones + af + t[2 * ROWS]) / lambda_a, r = lambda * ratio;
+    sum += lambda * ratio * ratio * t[ROWS] + 2 * r * (af + t[4 * ROWS]) -
            2 * (1 + c) * (t[3 * ROWS] + r * ka);
   }
   return sum;
@@ -195,14 +205,14 @@ static void score_rows(const loocv *s, size_t share) {
   const size_t n = s->n, i0 = share * ROWS, rows = smaller(ROWS, n - i0);
   double *copy = s->slices + share % WORKERS * SLICE, *sums = copy + COPY;
   memset(copy, 0, (COPY + s->count * SUMS * ROWS) * sizeof *copy);
-  for (size_t j0 = 0; j0 < n; j0 += COLS) {
-    const size_t cols = smaller(COLS, n - j0);
+  for (size_t j0 = 0; j0 < s->rank; j0 += COLS) {
+    const size_t cols = smaller(COLS, s->rank - j0);
     for (size_t j = 0; j < cols; j++)
       memcpy(copy + j * ROWS, s->u + i0 + (j0 + j) * n, rows * sizeof *copy);
-    add_chunk_version()(n, cols, s->count, copy, s->coefficients + j0 * SUMS, sums);
+    add_chunk_version()(s->rank, cols, s->count, copy, s->coefficients + j0 * SUMS, sums);
   }
   for (size_t l = 0; l < s->count; l++)
-    s->totals[share * BLOCK + l] = add_scores(s, l, rows, sums + l * SUMS * ROWS);
+    s->totals[share * BLOCK + l] = add_scores(s, l, i0, rows, sums + l * SUMS * ROWS);
 }
 
 /* Scores of s->count values of lambda; every: their common part. */
@@ -214,7 +224,7 @@ static void score_block(const loocv *s, double every, double *score, km_poll pol
     if (poll) poll();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s, from) firstprivate(to) schedule(dynamic) \
-    num_threads(km_threads((double) (to - from) * ROWS * (double) n * (double) s->count))
+    num_threads(km_threads((double) (to - from) * ROWS * (double) s->rank * (double) s->count))
 #endif
     for (size_t share = from; share < to; share++) score_rows(s, share);
   }
@@ -227,7 +237,7 @@ static void score_block(const loocv *s, double every, double *score, km_poll pol
 
 static size_t lay_out(loocv *s, size_t n, size_t count, double *work) {
   km_scratch scratch = {work, 0};
-  s->zeros = take(&scratch, n);
+  s->rest = take(&scratch, n);
   s->slices = take(&scratch, smaller(WORKERS, pieces(n, ROWS)) * SLICE);
   s->coefficients = take(&scratch, smaller(BLOCK, count) * n * SUMS);
   s->common = take(&scratch, BLOCK);
@@ -240,16 +250,20 @@ size_t km_score_loocv_work(size_t n, size_t count) {
   return lay_out(&s, n, count, NULL);
 }
 
-void km_score_loocv(size_t n, const double *gamma, const double *u, const double *along,
-                    const double *diagonal, const double *target, double target_norm2,
-                    size_t count, const double *lambda, double *score, double *work,
-                    km_poll poll) {
+void km_score_loocv(size_t n, size_t rank, const double *gamma, const double *u,
+                    const double *along, const double *diagonal, const double *target,
+                    double target_norm2, size_t count, const double *lambda, double *score,
+                    double *work, km_poll poll) {
   const double c = 1 / ((double) n - 1);
-  loocv s = {.n = n, .gamma = gamma, .u = u};
+  loocv s = {.n = n, .rank = rank, .gamma = gamma, .u = u};
   lay_out(&s, n, count, work);
-  memset(s.zeros, 0, n * sizeof *s.zeros);
+  memset(s.rest, 0, n * sizeof *s.rest);
   s.x = along;
-  s.y = target ? along + n : s.zeros;
+  s.y = target ? along + rank : s.rest;
+  if (target && !is_whole(&s)) {
+    memcpy(s.rest, target, n * sizeof *s.rest);
+    for (size_t j = 0; j < rank; j++) subtract(n, s.y[j], u + j * n, s.rest);
+  }
   double every = target ? target_norm2 : 0;
   for (size_t i = 0; i < n; i++)
     every += ((1 + c) * diagonal[i] - 2 * (target ? target[i] : 0)) * (1 + c) / (double) n;

@@ -16,13 +16,14 @@ void km_score_printed(size_t n, const double *gamma, const double *q, size_t cou
                       const double *lambda, double *score);
 
 /*
- * Exact leave-one-out score. gamma: n; u: n x n eigenvectors; diagonal: n, K_ii; target: n,
- * f*(x_i), or NULL for f* = 0; along: U'e, then U'target unless NULL; target_norm2 = |f*|^2;
- * lambda, score: count.
+ * Exact leave-one-out score. gamma: rank; u: n x rank, the eigenvectors, but for some whose
+ * eigenvalue is 0; diagonal: n, K_ii; target: n, f*(x_i), or NULL for f* = 0; along: U'e, then
+ * U'target unless NULL; target_norm2 = |f*|^2; lambda, score: count.
  */
 size_t km_score_loocv_work(size_t n, size_t count);
-void km_score_loocv(size_t n, const double *gamma, const double *u, const double *along,
-                    const double *diagonal, const double *target, double target_norm2,
-                    size_t count, const double *lambda, double *score, double *work, km_poll poll);
+void km_score_loocv(size_t n, size_t rank, const double *gamma, const double *u,
+                    const double *along, const double *diagonal, const double *target,
+                    double target_norm2, size_t count, const double *lambda, double *score,
+                    double *work, km_poll poll);
 
 #endif

@@ -1,5 +1,6 @@
 #include "core/eigen.h"
 #include "core/krylov.h"
+#include "core/range.h"
 #include "core/tridiag.h"
 #include "glue/entries.h"
 #include "glue/glue.h"
@@ -86,25 +87,76 @@ static double *pair_values(SEXP pairs) { return REAL(VECTOR_ELT(pairs, 0)); }
 
 static double *pair_vectors(SEXP pairs) { return REAL(VECTOR_ELT(pairs, 1)); }
 
-/* list(values, vectors): the `count` leading ones */
+/* The eigenpairs of K into values and vectors: the `count` leading ones, or if rank is not NULL
+   those that km_eigen_range finds. */
+static void find_pairs(SEXP k, size_t count, double *values, double *vectors, size_t *rank) {
+  const size_t n = glue_order(k, "k");
+  km_status status = KM_NO_CONVERGENCE;
+  double *copy = REAL(PROTECT(glue_new_matrix(n, n)));
+  for (int divide = 0; divide < 2 && status != KM_OK; divide++) {
+    const void *top = vmaxget();
+    memcpy(copy, REAL_RO(k), n * n * sizeof *copy);
+    double *work = glue_scratch(km_eigen_work(n, count, divide));
+    int *iwork = glue_int_scratch(km_eigen_iwork(n, divide));
+    status = rank ? km_eigen_range(n, copy, values, vectors, rank, divide, work, iwork, glue_poll)
+                  : km_eigen(n, copy, count, values, vectors, divide, work, iwork, glue_poll);
+    vmaxset(top);
+  }
+  UNPROTECT(1);
+  glue_check(status, "km_eigen", 0);
+}
+
+/* list(values, vectors): the `count` leading ones. More than a quarter of them takes longer than
+   all. */
 SEXP r_eigen(SEXP k, SEXP count) {
   const char *names[] = {"values", "vectors", ""};
   const size_t n = glue_order(k, "k"), p = (size_t) Rf_asInteger(count);
   if (p < 1 || p > n) Rf_error("internal error: 'count'");
   SEXP out = PROTECT(allocate_pairs(names, n, p));
-  SEXP copy = PROTECT(glue_new_matrix(n, n));
-  km_status status = KM_NO_CONVERGENCE;
-  for (int divide = 0; divide < 2 && status != KM_OK; divide++) {
-    const void *top = vmaxget();
-    memcpy(REAL(copy), REAL_RO(k), n * n * sizeof(double));
-    double *work = glue_scratch(km_eigen_work(n, p, divide));
-    int *iwork = glue_int_scratch(km_eigen_iwork(n, divide));
-    status = km_eigen(n, REAL(copy), p, pair_values(out), pair_vectors(out), divide, work, iwork,
-                      glue_poll);
-    vmaxset(top);
+  if (p == n || 4 * p <= n) {
+    find_pairs(k, p, pair_values(out), pair_vectors(out), NULL);
+  } else {
+    double *values = glue_scratch(n), *vectors = glue_scratch(n * n);
+    find_pairs(k, n, values, vectors, NULL);
+    memcpy(pair_values(out), values, p * sizeof *values);
+    memcpy(pair_vectors(out), vectors, n * p * sizeof *vectors);
   }
-  glue_check(status, "km_eigen", 0);
-  UNPROTECT(2);
+  UNPROTECT(1);
+  return out;
+}
+
+/* list(values, vectors) of a positive semi-definite matrix: n values and the vectors of those that
+   are more than rounding, or of more. */
+SEXP r_range(SEXP k) {
+  enum { LEAST = 200 }; /* rows: of fewer all pairs take no longer */
+  const char *names[] = {"values", "vectors", ""};
+  const size_t n = glue_order(k, "k");
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP values = Rf_allocVector(REALSXP, (R_xlen_t) n);
+  SET_VECTOR_ELT(out, 0, values);
+  memset(REAL(values), 0, n * sizeof(double));
+  const size_t caps[] = {n / 12, n / 4, n / 2};
+  double *found = NULL;
+  size_t rank = 0, wanted = n >= LEAST;
+  const void *top = vmaxget();
+  for (size_t t = 0; t < 3 && rank == 0 && wanted > 0 && (t < 2 || wanted <= caps[t]); t++) {
+    vmaxset(top);
+    found = glue_scratch(km_range_work(n, caps[t]));
+    rank = km_range(n, REAL_RO(k), caps[t], REAL(values), &wanted, found,
+                    glue_int_scratch(km_range_iwork(caps[t])), glue_poll);
+  }
+  if (rank == 0) {
+    vmaxset(top);
+    SET_VECTOR_ELT(out, 1, glue_new_matrix(n, n));
+    found = pair_vectors(out);
+    find_pairs(k, n, REAL(values), found, &rank);
+  }
+  if (rank < n) {
+    SEXP kept = glue_new_matrix(n, rank);
+    memcpy(REAL(kept), found, n * rank * sizeof *found);
+    SET_VECTOR_ELT(out, 1, kept);
+  }
+  UNPROTECT(1);
   return out;
 }
 

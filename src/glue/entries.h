@@ -41,6 +41,7 @@ SEXP r_tridiag_apply(SEXP reflectors, SEXP tau, SEXP y);
 SEXP r_tridiag_spectrum(SEXP diagonal, SEXP off, SEXP want_first);
 SEXP r_tridiag_solve(SEXP diagonal, SEXP off, SEXP lambda, SEXP x);
 SEXP r_eigen(SEXP k, SEXP count);
+SEXP r_range(SEXP k);
 SEXP r_centered(SEXP source, SEXP at, SEXP norm2);
 SEXP r_centered_square(SEXP source, SEXP at, SEXP norm2);
 SEXP r_krylov(SEXP source, SEXP at, SEXP norm2, SEXP square, SEXP count);

@@ -500,6 +500,13 @@ check_spectra <- function() {
   check_vectors("leading_vectors", large, got("leading"),
                 got_matrix("leading_vectors", 160), 1e-12)
   same("fix_sign", c(-0.5, 0.9, -0.9))
+  line <- gram(31, 160, 1)
+  for (name in c("range", "range_all")) {
+    values <- got(name)
+    check(name, eigen(line, symmetric = TRUE)$values[seq_along(values)])
+    check_vectors(paste0(name, "_vectors"), line, values,
+                  got_matrix(paste0(name, "_vectors"), 160), 1e-12)
+  }
 
   k_points <- gram(34, 600, 2)
   centered <- k_points - outer(rowMeans(k_points), rowMeans(k_points), "+") +
@@ -551,6 +558,7 @@ check_scores <- function(k) {
   # solve() loses the condition number, 5e4 at the smallest lambda
   check("loocv", vapply(lambda, loocv, 0, k), 1e-10)
   check("loocv_target", vapply(lambda, loocv, 0, k, f, 1.5), 1e-10)
+  check("loocv_range", vapply(lambda, loocv, 0, gram(31, 160, 1)), 1e-10)
   check("printed", vapply(lambda, printed, 0), 1e-10)
   check("gcv", vapply(lambda, gcv, 0), 1e-10)
 }

@@ -19,6 +19,7 @@
 #include "core/median.h"
 #include "core/mixture.h"
 #include "core/permute.h"
+#include "core/range.h"
 #include "core/scores.h"
 #include "core/small.h"
 #include "core/profiles.h"
@@ -114,6 +115,8 @@ static size_t spectra_of(size_t most, size_t r) {
   SIZES(eigen, m > n ? 0 : km_eigen_work(n, m, 0)) \
   SIZES(eigen_divide, m > n ? 0 : km_eigen_work(n, m, 1)) \
   SIZES(eigen_ints, km_eigen_iwork(n, 1)) \
+  SIZES(range, km_range_work(n, m)) \
+  SIZES(range_ints, km_range_iwork(n)) \
   SIZES(krylov_ints, km_krylov_iwork(n)) \
   SIZES(sampled_median, km_sampled_median_work(n)) \
   SIZES(sampled_median_ints, km_sampled_median_iwork(n)) \

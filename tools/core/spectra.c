@@ -4,6 +4,7 @@
 #include "core/eigen.h"
 #include "core/krylov.h"
 #include "core/profiles.h"
+#include "core/range.h"
 #include "core/scores.h"
 #include "core/tridiag.h"
 #include "driver.h"
@@ -100,6 +101,25 @@ static void eigen(void) {
   put("fix_sign", u, 3);
 }
 
+/* Of points on a line, by few columns and by all eigenpairs; of those in space they are too many. */
+static void ranges(void) {
+  enum { CAP = LARGE / 4 };
+  double *values = room(LARGE), *work = room(km_range_work(LARGE, CAP)), *all = room(LARGE * LARGE);
+  int *iwork = int_room(km_range_iwork(CAP));
+  size_t wanted, rank = km_range(LARGE, gram(31, LARGE, D), CAP, values, &wanted, work, iwork, poll);
+  must(rank == 0 && wanted > CAP, "a low rank of points in space");
+  rank = km_range(LARGE, gram(31, LARGE, 1), CAP, values, &wanted, work, iwork, poll);
+  must(rank > 5 && rank <= CAP && wanted == 0, "no low rank of points on a line");
+  put("range", values, rank);
+  put("range_vectors", work, LARGE * rank);
+  must(km_eigen_range(LARGE, gram(31, LARGE, 1), values, all, &rank, 0,
+                      room(km_eigen_work(LARGE, LARGE, 0)), int_room(km_eigen_iwork(LARGE, 0)),
+                      poll) == KM_OK && rank <= CAP,
+       "no range of points on a line");
+  put("range_all", values, rank);
+  put("range_all_vectors", all, LARGE * rank);
+}
+
 static void krylov(void) {
   enum { COUNT = 3, POINTS = 600 };
   const km_source source = points(KM_RBF, 34, POINTS, 2);
@@ -146,11 +166,26 @@ static void scores(void) {
   km_score_printed(N, values, q, COUNT, lambda, score);
   put("printed", score, COUNT);
   double *work = room(km_score_loocv_work(N, COUNT));
-  km_score_loocv(N, values, vectors, along, diagonal, NULL, 0, COUNT, lambda, score, work, poll);
+  km_score_loocv(N, N, values, vectors, along, diagonal, NULL, 0, COUNT, lambda, score, work, poll);
   put("loocv", score, COUNT);
-  km_score_loocv(N, values, vectors, along, diagonal, target, norm2, COUNT, lambda, score, work,
+  km_score_loocv(N, N, values, vectors, along, diagonal, target, norm2, COUNT, lambda, score, work,
                  poll);
   put("loocv_target", score, COUNT);
+  double *few = gram(31, LARGE, 1), *axes = room(km_range_work(LARGE, LARGE / 4));
+  size_t wanted;
+  diagonal = room(LARGE);
+  along = room(LARGE);
+  values = room(LARGE);
+  for (size_t i = 0; i < LARGE; i++) diagonal[i] = few[i + i * LARGE];
+  const size_t rank = km_range(LARGE, few, LARGE / 4, values, &wanted, axes,
+                               int_room(km_range_iwork(LARGE / 4)), poll);
+  for (size_t j = 0; j < rank; j++) {
+    along[j] = 0;
+    for (size_t i = 0; i < LARGE; i++) along[j] += axes[i + j * LARGE];
+  }
+  km_score_loocv(LARGE, rank, values, axes, along, diagonal, NULL, 0, COUNT, lambda, score,
+                 room(km_score_loocv_work(LARGE, COUNT)), poll);
+  put("loocv_range", score, COUNT);
 }
 
 /* Of the points before the 40th and of those from it on; then of them by three features. */
@@ -175,6 +210,7 @@ void run_spectra(void) {
   small_axes();
   subset_spectra();
   eigen();
+  ranges();
   krylov();
   scores();
 }
