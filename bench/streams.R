@@ -36,3 +36,13 @@ evidence <- as.double(object.size(monitor$evidence)) / 1e6
 size <- as.double(object.size(monitor)) / 1e6
 cat(sprintf("monitor: %.1f MB, of them %.1f MB capital of bets\n", size,
             evidence))
+
+heading("Segments of 5,000 bins in 100 directions, up to 15")
+bins <- matrix(rnorm(5e5), 100)
+segments <- best(.Call(getFromNamespace("C_r_segments", "kernmean"), bins,
+                       integer(), 2L, 15L), 2)
+row("costs and dynamic program", segments)
+bar("in s", segments, 0.4, at_least = FALSE)
+by_base <- best(crossprod(bins), 2)
+row("crossprod()", by_base)
+bar("the same / crossprod()", segments / by_base, 1, at_least = FALSE)

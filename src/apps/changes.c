@@ -1,4 +1,5 @@
 #include "apps/changes.h"
+#include "core/dense.h"
 #include "core/isa.h"
 #include "core/scratch.h"
 #include "core/shrunk.h"
@@ -9,8 +10,9 @@
 /*
  * Gains: S of the differences of neighbors / sqrt(2), of which jumps are few, is shrunk to the
  * identity (core/shrunk.h), L L'; with sums c_t of the first t bins a cut gains
- * |L^{-1} c_t|^2 n / (t (n - t)). 2 n r^2 + r^3 / 3 flops an order. Segments: dynamic programming,
- * n^2 most / 2 steps.
+ * |L^{-1} c_t|^2 n / (t (n - t)). 2 n r^2 + r^3 / 3 flops an order. Segments: the inner
+ * products of bins are one product of matrices, n^2 r flops, and sums of theirs costs; dynamic
+ * programming takes n^2 most / 2 steps.
  */
 
 enum { WORKERS = 32, PANEL = 64, STRIP = 64 };
@@ -121,12 +123,33 @@ void km_cut_gains(const km_cuts *cuts, double *gains, double *work, km_poll poll
 
 /* --- Segments ---------------------------------------------------------------- */
 
-size_t km_segment_costs_work(size_t n, size_t r) { return 2 * n * r + r * r + n; }
+size_t km_segment_costs_work(size_t n, size_t r) {
+  return 2 * n * r + r * r + 2 * n + km_product_work(n, n, r);
+}
 
-/* For each j backwards from it, before_i: the sum of y_s'y_i over s = i + 1 .. j. */
+/*
+ * Inner products of bins become costs, from the last bin i that may be first on back. before_j: the
+ * sum of y_s'y_j over s = i .. j - 1; all: that of y_s'y_t over s, t = i .. j; own_j: y_j'y_j.
+ */
+static void add_costs(size_t n, double *costs, double *own, double *before, km_poll poll) {
+  memset(before, 0, n * sizeof *before);
+  for (size_t i = n; i-- > 0;) {
+    double *column = costs + i * n, squares = own[i] = column[i], all = squares;
+    if (i % PANEL == 0) poll();
+    column[i] = 0;
+    SIMD
+    for (size_t j = i + 1; j < n; j++) before[j] += column[j];
+    for (size_t j = i + 1; j < n; j++) {
+      squares += own[j];
+      all += own[j] + 2 * before[j];
+      column[j] = squares - all / (double) (j - i + 1);
+    }
+  }
+}
+
 void km_segment_costs(size_t n, size_t r, const double *x, size_t count, const int *cuts,
-                      double *costs, double *work) {
-  double *y = work, *d = y + n * r, *s = d + n * r, *before = s + r * r;
+                      double *costs, double *work, km_poll poll) {
+  double *y = work, *d = y + n * r, *s = d + n * r, *own = s + r * r, *before = own + n;
   size_t next = 0, differences = 0;
   for (size_t t = 1; t < n; t++) {
     const int apart = next < count && (size_t) cuts[next] == t;
@@ -137,48 +160,35 @@ void km_segment_costs(size_t n, size_t r, const double *x, size_t count, const i
   km_factor_shrunk(r, rho, s);
   memcpy(y, x, n * r * sizeof *y);
   km_whiten(n, r, s, y);
-  memset(costs, 0, n * n * sizeof *costs);
-  memset(before, 0, n * sizeof *before);
-  for (size_t j = 0; j < n; j++) {
-    double squares = 0, all = 0;
-    for (size_t i = j + 1; i-- > 0;) {
-      double inner = 0, own = 0;
-      for (size_t l = 0; l < r; l++) {
-        inner += y[l + i * r] * y[l + j * r];
-        own += y[l + i * r] * y[l + i * r];
-      }
-      if (i < j) before[i] += inner;
-      squares += own;
-      all += own + 2 * before[i];
-      costs[i + j * n] = squares - all / (double) (j - i + 1);
-    }
+  const km_product inner = {n, n, r, 1, {y, r, 1}, {y, 1, r}, costs, n, 1, 1};
+  km_multiply_add(&inner, before + n, poll);
+  add_costs(n, costs, own, before, poll);
+}
+
+/* The last segment of bins 0 .. j begins with bin i, if that costs less than what is known. */
+static void try_start(size_t n, size_t i, size_t least, double sum, const double *costs,
+                      double *restrict best, int *restrict last) {
+  const int start = (int) i + 1;
+  SIMD
+  for (size_t j = i + least - 1; j < n; j++) {
+    const double total = sum + costs[j];
+    const int better = total < best[j];
+    best[j] = better ? total : best[j];
+    last[j] = better ? start : last[j];
   }
 }
 
+/* best: of c + 1 segments of bins 0 .. j at best[j + c n]. Starts come in their order, and what
+   ends before one is settled when it comes. */
 void km_segments(size_t n, const double *costs, size_t least, size_t most, double *totals,
-                 int *last, double *work, km_poll poll) {
-  double *now = work, *before = work + n;
+                 int *last, double *best, km_poll poll) {
   memset(last, 0, n * most * sizeof *last);
-  for (size_t j = 0; j < n; j++) {
-    now[j] = j + 1 < least ? INFINITY : costs[j * n];
-    if (j + 1 >= least) last[j] = 1;
+  for (size_t j = 0; j < n * most; j++) best[j] = INFINITY;
+  try_start(n, 0, least, 0, costs, best, last);
+  for (size_t i = least; i + least <= n; i++) {
+    if (i % PANEL == 0) poll();
+    for (size_t c = 1; c < most && c * least <= i; c++)
+      try_start(n, i, least, best[i - 1 + (c - 1) * n], costs + i * n, best + c * n, last + c * n);
   }
-  totals[0] = now[n - 1];
-  for (size_t count = 1; count < most; count++) {
-    double *swap = before;
-    before = now;
-    now = swap;
-    poll();
-    for (size_t j = 0; j < n; j++) {
-      now[j] = INFINITY;
-      for (size_t i = count * least; i + least <= j + 1; i++) {
-        const double total = before[i - 1] + costs[i + j * n];
-        if (total < now[j]) {
-          now[j] = total;
-          last[j + count * n] = (int) i + 1;
-        }
-      }
-    }
-    totals[count] = now[n - 1];
-  }
+  for (size_t c = 0; c < most; c++) totals[c] = best[n - 1 + c * n];
 }

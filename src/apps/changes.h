@@ -23,18 +23,18 @@ size_t km_cut_gains_work(size_t n, size_t r, size_t count);
 void km_cut_gains(const km_cuts *cuts, double *gains, double *work, km_poll poll);
 
 /*
- * costs_ij: the squared distances of bins i .. j from their mean, in a metric made of the
+ * costs_ji, j >= i: the squared distances of bins i .. j from their mean, in a metric made of the
  * differences of neighbors but for those at `count` cuts, the last bins before them (from 1 on).
- * x: r x n, of mean 0; costs: n x n, 0 below the diagonal.
+ * x: r x n, of mean 0; costs: n x n, nothing above the diagonal.
  */
 size_t km_segment_costs_work(size_t n, size_t r);
 void km_segment_costs(size_t n, size_t r, const double *x, size_t count, const int *cuts,
-                      double *costs, double *work);
+                      double *costs, double *work, km_poll poll);
 
 /*
  * The least total cost of 1, ..., `most` segments of at least `least` bins each, INFINITY where
  * there are none; last: n x most, for so many segments of bins 1 .. j where the last one begins,
- * from 1 on, or 0. totals: most; work: 2 n.
+ * from 1 on, or 0. totals: most; work: n most.
  */
 void km_segments(size_t n, const double *costs, size_t least, size_t most, double *totals,
                  int *last, double *work, km_poll poll);

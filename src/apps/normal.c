@@ -19,8 +19,8 @@ enum {
   PAIRS = 64 /* whose exponentials are taken at a time */
 };
 
-/* The sum of a b over n numbers of each sample, or of a where b is NULL. Sums of `lanes` samples are
-   a vector, so that they stay in registers. */
+/* The sum of a b over n numbers of each sample, or of a where b is NULL. Sums of `lanes` samples
+   are a vector, so that they stay in registers. */
 INLINE void add_up(const size_t lanes, size_t n, const double *a, const double *b, double *sums) {
   double s[LANES / 2][LANES];
   UNROLL

@@ -27,9 +27,10 @@ SEXP r_segments(SEXP x, SEXP cuts, SEXP least, SEXP most) {
   SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) count));
   SET_VECTOR_ELT(out, 1, Rf_allocMatrix(INTSXP, (int) n, (int) count));
   double *costs = glue_scratch(n * n), *work = glue_scratch(km_segment_costs_work(n, r));
-  km_segment_costs(n, r, bins, known, glue_codes(cuts, known, 1, (int) n, "cuts"), costs, work);
+  km_segment_costs(n, r, bins, known, glue_codes(cuts, known, 1, (int) n, "cuts"), costs, work,
+                   glue_poll);
   km_segments(n, costs, (size_t) Rf_asInteger(least), count, REAL(VECTOR_ELT(out, 0)),
-              INTEGER(VECTOR_ELT(out, 1)), glue_scratch(2 * n), glue_poll);
+              INTEGER(VECTOR_ELT(out, 1)), glue_scratch(n * count), glue_poll);
   UNPROTECT(1);
   return out;
 }

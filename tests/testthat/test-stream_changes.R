@@ -81,6 +81,16 @@ test_that("segmentations are the best of all", {
   }
 })
 
+test_that("segments of many bins can be interrupted, on any threads", {
+  skip_on_cran()
+  x <- points(40, 4000)
+  segments <- \(x) .Call(C_r_segments, x, integer(), 2L, 6L)
+  expect_false(with_threads(1, finishes(segments(x))))
+  some <- x[, 1:1200]
+  expect_identical(with_threads(1, segments(some)),
+                   with_threads(2, segments(some)))
+})
+
 test_that("the level holds, and sets hold the change", {
   set.seed(7)
   p <- replicate(300, gains_p(cut_gains(points(3, 12), 2L, rep(1L, 12), 19)))

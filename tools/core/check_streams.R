@@ -143,7 +143,7 @@ check_changes <- function() {
   }
   costs <- outer(1:n, 1:n, Vectorize(\(i, j) if (i > j) 0 else cost(i, j)))
   # Differences of sums of squares.
-  check("segment_costs", costs, 1e-12)
+  check("segment_costs", t(costs), 1e-12)
   totals <- c(cost(1, n), vapply(1:4, \(cuts) {
     ends <- utils::combn(2:(n - 2), cuts)
     min(apply(ends, 2, \(at) {

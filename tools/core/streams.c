@@ -60,7 +60,8 @@ static void evidence(void) {
 
 static void changes(void) {
   enum { COUNT = 3, LEAST = 2, MOST = 5, CUTS = 2 };
-  double *x = inputs(72, DAYS * R), gains[(DAYS - 1) * COUNT], costs[DAYS * DAYS], totals[MOST];
+  double *x = inputs(72, DAYS * R), gains[(DAYS - 1) * COUNT], costs[DAYS * DAYS] = {0},
+         totals[MOST];
   int orders[DAYS * COUNT], last[DAYS * MOST];
   const int cuts[CUTS] = {6, 15};
   for (size_t j = 0; j < R; j++) {
@@ -76,9 +77,10 @@ static void changes(void) {
   const km_cuts many = {DAYS, R, COUNT, LEAST, x, orders};
   km_cut_gains(&many, gains, room(km_cut_gains_work(DAYS, R, COUNT)), poll);
   put("cut_gains", gains, (DAYS - 1) * COUNT);
-  km_segment_costs(DAYS, R, x, CUTS, cuts, costs, room(km_segment_costs_work(DAYS, R)));
+  km_segment_costs(DAYS, R, x, CUTS, cuts, costs, room(km_segment_costs_work(DAYS, R)),
+                   poll);
   put("segment_costs", costs, DAYS * DAYS);
-  km_segments(DAYS, costs, LEAST, MOST, totals, last, room(2 * DAYS), poll);
+  km_segments(DAYS, costs, LEAST, MOST, totals, last, room(DAYS * MOST), poll);
   put("segment_totals", totals, MOST);
   put_ints("segment_last", last, DAYS * MOST);
 }
