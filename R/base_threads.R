@@ -3,13 +3,14 @@
 #' Asks for or sets the number of threads that the package's own loops use.
 #'
 #' The limit at load is the number of processors the process may use, within the
-#' environment variables `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`, and at most 2
-#' under `R CMD check`. Results do not depend on it: sums are reduced in a fixed
-#' order, bit for bit the same for any number of threads. A forked child (as of
-#' `parallel::mclapply()`) works on one thread, and says so, whatever it sets;
-#' where it loads the package itself and package parallel did not fork it, this
-#' holds on Linux. The BLAS keeps its own threads; this function does not touch
-#' them. Loops of less than about a million operations, a few tenths of a
+#' environment variables `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`, on Linux also
+#' within the quota of a container (of its control groups, rounded up), and at
+#' most 2 under `R CMD check`. Results do not depend on it: sums are reduced in
+#' a fixed order, bit for bit the same for any number of threads. A forked child
+#' (as of `parallel::mclapply()`) works on one thread, and says so, whatever it
+#' sets; where it loads the package itself and package parallel did not fork it,
+#' this holds on Linux. The BLAS keeps its own threads; this function does not
+#' touch them. Loops of less than about a million operations, a few tenths of a
 #' millisecond, run on one thread: on a busy machine others would start later
 #' than the loop ends.
 #'

@@ -28,7 +28,7 @@ void km_fold_quad(const km_source *source, const double *u, const double *v, siz
                   double *work, km_poll poll);
 
 /* Row sums and u_c' K u_c of a symmetric source in one walk: the row sums bit for bit those of the
-   fold above, up to 262,144 points (where each worker has an accumulator) the forms too. u: n x p;
+   fold above, up to 524,288 points (where each worker has an accumulator) the forms too. u: n x p;
    rows: n; forms: p. */
 size_t km_fold_moments_work(const km_source *source, size_t p);
 void km_fold_moments(const km_source *source, const double *u, size_t p, double *rows,

@@ -1,5 +1,6 @@
 #include "core/threads.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,10 @@
 #endif
 
 /*
- * The limit is the number of processors this process may use, within OMP_NUM_THREADS and
- * OMP_THREAD_LIMIT. A forked child (parallel::mclapply) must not enter a parallel region: GNU
- * OpenMP would wait for threads that exist only in its parent; so it works on one thread.
+ * The limit is the number of processors this process may use, within OMP_NUM_THREADS,
+ * OMP_THREAD_LIMIT and the quota of its control groups, as containers have it. A forked child
+ * (parallel::mclapply) must not enter a parallel region: GNU OpenMP would wait for threads that
+ * exist only in its parent; so it works on one thread.
  */
 
 /*
@@ -38,9 +40,64 @@ static int limit = 1;
 static int pid_at_load = 0; /* 0: of no process, so that there is one thread */
 static double stack = 0; /* bytes of a thread's stack */
 
+#if defined(__linux__) && defined(_OPENMP)
+enum { LONGEST = 4096 }; /* of paths */
+
+/* Up to two numbers of a file, and how many there are. */
+static int read_numbers(const char *folder, const char *file, double *first, double *second) {
+  char path[2 * LONGEST + 64];
+  (void) snprintf(path, sizeof path, "%s/%s", folder, file);
+  FILE *from = fopen(path, "r");
+  if (from == NULL) return 0;
+  const int count = fscanf(from, "%lf %lf", first, second);
+  (void) fclose(from);
+  return count;
+}
+
+/* The least quota, in processors, of a folder and of those above it, down to `root` letters. */
+static double least_quota(char *folder, size_t root) {
+  double least = INFINITY;
+  for (;;) {
+    double quota = 0, period = 0, none;
+    if (read_numbers(folder, "cpu.max", &quota, &period) != 2 && /* "max" is no limit */
+        (read_numbers(folder, "cpu.cfs_quota_us", &quota, &none) != 1 ||
+         read_numbers(folder, "cpu.cfs_period_us", &period, &none) != 1))
+      period = 0;
+    if (quota > 0 && period > 0) least = fmin(least, quota / period);
+    char *end = strrchr(folder + root, '/');
+    if (end == NULL) return least;
+    *end = '\0';
+  }
+}
+
+/* The processors that the control groups of this process, of version 2 ("0::/group") or 1
+   ("4:cpu,cpuacct:/group"), leave it. A container may see its own group as the root. Tests say
+   where these folders are. */
+static double group_quota(void) {
+  double least = INFINITY;
+  const char *named = getenv("KERNMEAN_CGROUP"), *root = named ? named : "/sys/fs/cgroup";
+  char line[LONGEST], folder[2 * LONGEST];
+  FILE *file = strlen(root) < LONGEST - 8 ? fopen("/proc/self/cgroup", "r") : NULL;
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    line[strcspn(line, "\n")] = '\0';
+    const char *group = strchr(line, '/');
+    const int first = strstr(line, ":cpu:") || strstr(line, ":cpu,") || strstr(line, ",cpu:");
+    if (group == NULL || (!first && strncmp(line, "0::", 3) != 0)) continue;
+    (void) snprintf(folder, sizeof folder, "%s%s%s", root, first ? "/cpu" : "", group);
+    least = fmin(least, least_quota(folder, strlen(root)));
+  }
+  if (file != NULL) (void) fclose(file);
+  return least;
+}
+#elif defined(_OPENMP)
+static double group_quota(void) { return INFINITY; }
+#endif
+
 static int processors(void) {
 #ifdef _OPENMP
   int count = omp_get_num_procs();
+  const double quota = ceil(group_quota());
+  if (quota < count) count = (int) quota;
   const int wanted = omp_get_max_threads();
   const int most = omp_get_thread_limit();
   if (wanted < count) count = wanted;

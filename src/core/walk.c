@@ -9,7 +9,7 @@
  * the rows; slots belong to shares of the columns, so each row is summed by m alone. With a slot
  * for each worker there is one share of the rows.
  *
- * Accumulators take 32 n p doubles (beyond 64 MB, as many as fit but at least 8) in a symmetric
+ * Accumulators take 32 n p doubles (beyond 128 MB, as many as fit but at least 8) in a symmetric
  * walk, 8 n p at most in a rectangular one.
  */
 
@@ -20,7 +20,8 @@ enum {
   PIECES = 24         /* of a worker's share, at most */
 };
 
-static const double most_accumulators = 8388608; /* doubles: 64 MB */
+/* Doubles, 128 MB: row sums of a million points have 16 workers. */
+static const double most_accumulators = 16777216;
 static const double poll_work = 134217728;       /* operations a lane between two polls */
 
 /* --- Shares of the panel pairs ------------------------------------------------ */

@@ -45,6 +45,33 @@ run_script <- function(code, ..., env = character()) {
                            stdout = TRUE, ..., env = c(library, env)))
 }
 
+test_that("the default keeps within the quota of a container", {
+  skip_if_not(.Call(C_r_openmp), "compiled with OpenMP")
+  skip_if_not(file.exists("/proc/self/cgroup"), "there are control groups")
+  groups <- readLines("/proc/self/cgroup")
+  folder <- tempfile()
+  dir.create(file.path(folder, "cpu"), recursive = TRUE)
+  on.exit(unlink(folder, recursive = TRUE))
+  limit <- function(file, lines) {
+    for (i in seq_along(file)) writeLines(lines[i], file.path(folder, file[i]))
+    on.exit(unlink(file.path(folder, file)))
+    as.integer(run_script(
+      "cat(.Call(getNamespace('kernmean')$C_r_threads, NULL))",
+      env = c(paste0("KERNMEAN_CGROUP=", folder), "OMP_NUM_THREADS=4")
+    ))
+  }
+  free <- limit("cpu.max", "max 100000")
+  if (any(grepl("^0::/", groups))) {
+    expect_identical(limit("cpu.max", "40000 100000"), 1L)
+    expect_identical(limit("cpu.max", "110000 100000"), min(2L, free))
+  }
+  first <- paste0("cpu/cpu.cfs_", c("quota", "period"), "_us")
+  if (any(grepl("[:,]cpu[:,]", groups))) {
+    expect_identical(limit(first, c("50000", "50000")), 1L)
+    expect_identical(limit(first, c("-1", "100000")), free)
+  }
+})
+
 test_that("a forked child works on one thread, whatever it sets", {
   skip_if_not(.Call(C_r_openmp), "compiled with OpenMP")
   skip_on_os("windows")
