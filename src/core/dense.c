@@ -50,11 +50,6 @@ size_t km_product_work(size_t m, size_t n, size_t depth) {
   return lay_out(&s, m, n, depth, NULL);
 }
 
-double km_product_flops(const km_product *product) {
-  const double m = (double) product->m, n = (double) product->n;
-  return 2 * (product->lower ? n * (m - n / 2) : m * n) * (double) product->depth;
-}
-
 /* to[k * width + i] = times at[i * lane + k * step], zeros from i = count on. */
 static void pack(size_t width, size_t count, size_t length, double times, const double *at,
                  size_t lane, size_t step, double *restrict to) {
@@ -157,15 +152,29 @@ void km_multiply_tasks(const km_product *product, double *work) {
   for (size_t k0 = 0; k0 < product->depth; k0 += CHUNK) do_blocks(&s, k0, 0, s.high * s.wide);
 }
 
+size_t km_multiply_add_work(const km_product *product) {
+  return km_is_narrow(product) ? 0
+                               : km_product_work(product->m, product->n, product->depth);
+}
+
 void km_multiply_add(const km_product *product, double *work, km_poll poll) {
+  if (km_is_narrow(product)) {
+    km_multiply_narrow(product, poll);
+    return;
+  }
   plan s = {.of = product};
   lay_out(&s, product->m, product->n, product->depth, work);
   if (product->fresh && product->depth == 0) clear(product);
   const size_t blocks = s.high * s.wide;
   const double all = km_product_flops(product);
+  const int threads = km_threads(all / WORTH);
+  if (threads == 1 && all <= km_dense_poll / 8) {
+    km_multiply_tasks(product, work);
+    return;
+  }
   if (all <= km_dense_poll / 8) {
 #ifdef _OPENMP
-#pragma omp parallel default(none) shared(product, work) num_threads(km_threads(all / WORTH))
+#pragma omp parallel default(none) shared(product, work) num_threads(threads)
 #pragma omp master
 #endif
     km_multiply_tasks(product, work);
@@ -178,8 +187,7 @@ void km_multiply_add(const km_product *product, double *work, km_poll poll) {
       const size_t last = smaller(blocks, first + most);
       if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel default(none) shared(s, k0, first) firstprivate(last) \
-    num_threads(km_threads(all / WORTH))
+#pragma omp parallel default(none) shared(s, k0, first) firstprivate(last) num_threads(threads)
 #pragma omp master
 #endif
       do_blocks(&s, k0, first, last);

@@ -59,6 +59,11 @@ void km_multiply(size_t rows, size_t cols, size_t depth, factor a, const double 
   multiply_version()(rows, cols, depth, a, v, ldv, out, ldo);
 }
 
+double km_product_flops(const km_product *product) {
+  const double m = (double) product->m, n = (double) product->n;
+  return 2 * (product->lower ? n * (m - n / 2) : m * n) * (double) product->depth;
+}
+
 double km_total(size_t n, const double *x) {
   if (n > 128) return km_total(n / 2, x) + km_total(n - n / 2, x + n / 2);
   double sum = 0;

@@ -15,6 +15,22 @@ typedef struct {
   size_t down, across;
 } factor;
 
+/*
+ * C += times AB, or C = times AB if fresh. A(i, k) = a.at[i * a.down + k * a.across], m x depth;
+ * B(k, j) likewise, depth x n; C: m x n, its columns ldc apart. If lower, what stands above the
+ * diagonal of C is of no use, before or after.
+ */
+typedef struct {
+  size_t m, n, depth;
+  double times;
+  factor a, b;
+  double *c;
+  size_t ldc;
+  int fresh, lower;
+} km_product;
+
+double km_product_flops(const km_product *product);
+
 /* out += A'V. A: depth x rows; v: depth x cols, row-major; out: rows x cols, row-major; rows a
    multiple of 8, cols of KM_BAND. */
 void km_multiply(size_t rows, size_t cols, size_t depth, factor a, const double *v, size_t ldv,

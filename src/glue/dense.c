@@ -45,9 +45,9 @@ SEXP r_product(SEXP a, SEXP b, SEXP turned_a, SEXP turned_b) {
   if (symmetric) b = a;
   km_product product = unpack_factors(a, b, a_turned, b_turned);
   SEXP out = PROTECT(glue_new_matrix(product.m, product.n));
-  double *work = glue_scratch(km_product_work(product.m, product.n, product.depth));
   product.c = REAL(out);
   product.lower = symmetric;
+  double *work = glue_scratch(km_multiply_add_work(&product));
   km_multiply_add(&product, work, glue_poll);
   if (symmetric) km_mirror(product.m, product.c);
   set_names(out, a, b, a_turned, b_turned);

@@ -24,7 +24,9 @@ test_that("products are those of base R, at each level of instructions", {
   set.seed(1)
   sizes <- rbind(
     cbind(edges, rev(edges), edges[c(5:25, 1:4)][seq_along(edges)]),
-    c(1, 300, 500), c(300, 1, 500), c(2, 2, 1200), c(210, 400, 1)
+    c(1, 300, 500), c(300, 1, 500), c(2, 2, 1200), c(210, 400, 1),
+    # Narrow, with more than a million numbers in the other factor.
+    c(1100, 7, 1000), c(3, 1025, 1100)
   )
   sizes[is.na(sizes)] <- 5
   for (level in isa_levels()) {
@@ -54,7 +56,10 @@ test_that("symmetric products are exactly symmetric, in either form", {
     bound <- 2 * gamma_of(42) * tcrossprod(abs(a))
     expect_true(all(abs(whole - tcrossprod(a)) <= bound), label = n)
     expect_identical(whole, t(whole))
-    expect_identical(cross(t(a)), whole)
+    # Narrow ones are inner products, in another order.
+    other <- cross(t(a))
+    expect_true(all(abs(other - whole) <= bound), label = n)
+    expect_identical(other, t(other))
   }
 })
 
@@ -176,11 +181,15 @@ test_that("results are the same for 1, 2 and 4 threads", {
   n <- 500
   a <- random(n, n)
   k <- positive(n)
+  long <- random(4000, n)
+  v <- random(n, 3)
   all <- \() {
     l <- cholesky(k)
     list(product(a, k), cross(a), tcross(a), l, solve_lower(l, a),
          solve_lower(l, a, TRUE), inverse_lower(l), resolvent(k, 1, 2, 3),
-         solve_factored(l, a[, 1]), column_dots(a, k))
+         solve_factored(l, a[, 1]), column_dots(a, k),
+         # Two million numbers, of which each counts as a flop.
+         product(long, v), cross(long, long[, 1:3]), tcross(long, t(v)))
   }
   one <- with_threads(1, all())
   expect_identical(with_threads(2, all()), one)

@@ -390,6 +390,9 @@ check_factors <- function() {
   same("flops", 2 * 200 * 205 * 400)
   same("flops_lower", 2 * 205 * (200 - 205 / 2) * 400)
   check("long_product", some(tcrossprod(input_matrix(65, 600, 400))))
+  b <- input_matrix(66, 150, 7)
+  check("narrow", input_matrix(65, 100, 150) %*% b)
+  check("narrow_dots", crossprod(b, input_matrix(65, 150, 100)))
 
   positive <- function(n) tcrossprod(input_matrix(61, n, 40)) + diag(n)
   check("mirrored", some(positive(200)))

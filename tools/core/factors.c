@@ -17,7 +17,7 @@ static void put_some(const char *name, const double *values, size_t count) {
 }
 
 static void multiply(const km_product *product) {
-  km_multiply_add(product, room(km_product_work(product->m, product->n, product->depth)), poll);
+  km_multiply_add(product, room(km_multiply_add_work(product)), poll);
 }
 
 /* The lower half of AA' + I, whose upper half is no number; its condition number is below 150. */
@@ -56,6 +56,21 @@ static void long_product(void) {
                               .b = {a, N, 1}, .c = c, .ldc = N, .fresh = 1};
   multiply(&product);
   put_some("long_product", c, N * N);
+}
+
+/* AB, and B'A with A as it is read by columns: inner products. */
+static void narrow(void) {
+  enum { M = 100, N = 7, DEEP = 150 };
+  double *a = inputs(65, M * DEEP), *b = inputs(66, DEEP * N), *c = room(M * N);
+  km_product product = {.m = M, .n = N, .depth = DEEP, .times = 1, .a = {a, 1, M},
+                        .b = {b, 1, DEEP}, .c = c, .ldc = M, .fresh = 1};
+  must(km_is_narrow(&product) && km_multiply_add_work(&product) == 0, "7 columns are not narrow");
+  km_multiply_narrow(&product, poll);
+  put("narrow", c, M * N);
+  product = (km_product){.m = N, .n = M, .depth = DEEP, .times = 1, .a = {b, DEEP, 1},
+                         .b = {a, 1, DEEP}, .c = c, .ldc = N, .fresh = 1};
+  multiply(&product);
+  put("narrow_dots", c, M * N);
 }
 
 static void symmetric(void) {
@@ -165,6 +180,7 @@ static void left_out(void) {
 void run_factors(void) {
   general();
   long_product();
+  narrow();
   symmetric();
   factors();
   left_out();
