@@ -339,7 +339,8 @@ settle_joint <- function(options, variables, asked) {
     asked$control$statistic
   )) && options$null == "permutation" &&
         n <= joint_most_points && all(vapply(variables, ruled, NA))) {
-    options$filter <- take(TRUE, hsic_arguments$kinds$filter, "filter")
+    options$filter <- take(test_filter(ratio = 0.1, order = c(0:1, "fused")),
+                           hsic_arguments$kinds$filter, "filter")
     if (is.null(asked$B)) options$B <- 399L
   }
   order <- options$filter$order

@@ -268,11 +268,20 @@ mmd_options <- function(asked, nulls = c("permutation", "spectrum", "gamma"),
 
 most_points_with_profiles <- 400
 
-# Returns the options, with a joint test of several statistics if the user set
-# nothing else. The joint test is that of filter = TRUE; with more points it
-# leaves out the profiles, which take work for each draw. Blocks and mixed
-# columns get another view instead, see view_names(). `least` is the size of the
-# smallest sample.
+# Returns the filter of the joint test by default. The kernel mean, order 1 on
+# two scales, sums within samples and moments have the power of all other
+# statistics together in few columns. In many columns the profiles see more than
+# these do; they take work for each draw.
+usual_filter <- function(sample) {
+  many <- 4 * NCOL(sample$x) > sample$n
+  filter <- if (many && sample$n <= most_points_with_profiles) TRUE else
+    test_filter(ratio = c(0.1, 0.001), order = c(0:1, "gpk", "moments"))
+  take(filter, mmd_arguments$kinds$filter, "filter")
+}
+
+# Returns the options, with the joint test of usual_filter() if the user set
+# nothing else. Blocks and mixed columns get another view instead, see
+# view_names(). `least` is the size of the smallest sample.
 settle_statistics <- function(options, asked, sample, least) {
   if (is.null(c(options$filter, options$bandwidths, options$bins,
                 options$blocks, asked$control$statistic)) && !options$alone &&
@@ -280,11 +289,7 @@ settle_statistics <- function(options, asked, sample, least) {
         options$null == "permutation" && is_average(options$estimator) &&
         !stores_gram(sample) && kernel_has(sample$kernel, "flat diagonal") &&
         sample$n <= filter_most_points && least > 1L) {
-    options$filter <- take(
-      if (sample$n <= most_points_with_profiles) TRUE else
-        test_filter(order = c(0:2, "gpk", "moments")),
-      mmd_arguments$kinds$filter, "filter"
-    )
+    options$filter <- usual_filter(sample)
     options$statistic <- "unbiased"
     if (is.null(asked$B)) options$B <- 399L
   }

@@ -98,12 +98,25 @@ new_labeled_points <- function(samples, source, layout, labels, filter, type,
   } else {
     checked_centered(points$sample)
   })
-  delayedAssign("filtered", if (points$featured) {
+  delayedAssign("filtered", keeping_last(if (points$featured) {
     \(ratio) filter_root(points$spectrum, ratio, filter$name)
   } else {
     filter_matrices(points$sample, filter, points$centered)$at
-  })
+  }))
   points
+}
+
+# The function f, which keeps its last value: asked for the same again, it
+# returns that.
+keeping_last <- function(f) {
+  last <- list()
+  \(ratio) {
+    if (!identical(ratio, last$ratio)) {
+      last <<- list()
+      last <<- list(ratio = ratio, value = f(ratio))
+    }
+    last$value
+  }
 }
 
 sums_of <- function(points, source) {
@@ -120,6 +133,19 @@ matrix_sums <- function(points, m, power) {
     samples$sample <- gram_sample(new_gram(if (power == 2L) m * m else m))
     label_source(samples, points$layout)
   })
+}
+
+# The means of the diagonal of such a matrix in each group, for each labeling.
+diagonal_means <- function(points, m) {
+  diagonal <- if (points$featured) rowSums(m^2) else diag(m)
+  unit <- points$layout$unit
+  if (!is.null(unit)) diagonal <- drop(rowsum(diagonal, unit))
+  sums <- unlist(lapply(points$labels, \(chunk) {
+    .Call(C_r_subset_sums, chunk$subsets, chunk$count, matrix(diagonal))
+  }))
+  groups <- length(points$layout$sizes)
+  by_group(matrix(sums, ncol = points$labels[[1L]]$sets, byrow = TRUE),
+           sum(diagonal), groups) / points$sums$sizes
 }
 
 # --- Sums of kernel values ---------------------------------------------------
@@ -182,15 +208,13 @@ within_statistic <- function(points) {
 
 leverage_statistic <- function(points) {
   ratio <- min(points$filter$ratio)
-  sums <- matrix_sums(points, points$filtered(ratio), 1L)
-  list(form_statistic("leverages", sums$trace / sums$sizes, points, ratio,
-                      sqrt))
+  list(form_statistic("leverages", diagonal_means(points, points$filtered(ratio)),
+                      points, ratio, sqrt))
 }
 
 moment_statistics <- function(points) {
   k <- points$centered$k
   squares <- matrix_sums(points, k, 2L)
-  traces <- matrix_sums(points, k, 1L)$trace
   # The logarithms of the means of each group, less that of the first.
   logs_of <- \(means) {
     logs <- log(pmax(means, .Machine$double.xmin))
@@ -200,7 +224,7 @@ moment_statistics <- function(points) {
     form_statistic("within sums of squares", squares$within - squares$trace,
                    points),
     form_statistic("two moments", cbind(
-      logs_of(traces / squares$sizes), logs_of(squares$within / squares$sizes^2)
+      logs_of(diagonal_means(points, k)), logs_of(squares$within / squares$sizes^2)
     ), points)
   )
 }
