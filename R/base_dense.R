@@ -19,6 +19,15 @@ column_dots <- function(a, b = a) .Call(C_r_column_dots, a, b)
 # The largest entry of each row.
 row_max <- function(m) m[cbind(seq_len(nrow(m)), max.col(m, "first"))]
 
+# The quantiles of each column, a row for each probability, as quantile() has
+# them. All columns are sorted at once.
+column_quantiles <- function(m, probs) {
+  sorted <- matrix(m[order(col(m), m)], nrow(m))
+  at <- 1 + (nrow(m) - 1) * probs
+  low <- take_rows(sorted, floor(at))
+  low + (at - floor(at)) * (take_rows(sorted, ceiling(at)) - low)
+}
+
 # The lower triangle L with LL' = K + shift I; NULL if that matrix is not
 # positive definite to rounding. Only the lower half of K is read.
 cholesky <- function(k, shift = 0) .Call(C_r_factor, k, shift)

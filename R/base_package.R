@@ -21,8 +21,8 @@
 #   level_names, most_printed, named_columns, named_frame, new_fit,
 #   one_number, one_word, prefixed, same_version.
 # Offers from base_threads.R: on_one_thread.
-# Offers from base_dense.R: cholesky, column_dots, cross, inverse_lower,
-#   product, row_max, solve_factored, solve_lower, tcross.
+# Offers from base_dense.R: cholesky, column_dots, column_quantiles, cross,
+#   inverse_lower, product, row_max, solve_factored, solve_lower, tcross.
 # Offers from base_tune.R: cluster_folds, lapply_shown, make_folds,
 #   mean_losses, progress_bar, shown_from, tried_of, tune_grid, wider_grid.
 

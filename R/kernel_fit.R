@@ -175,7 +175,7 @@ median_bandwidth <- function(kernel, x, name = "x") {
 # The distances from which a rule makes bandwidths: without the zeros if the
 # median is 0, and 1 if no distance is left.
 positive_distances <- function(distances) {
-  if (isTRUE(stats::median(distances) == 0)) {
+  if (isTRUE(sum(distances == 0) > length(distances) / 2)) {
     distances <- distances[distances > 0]
   }
   if (length(distances)) distances else 1

@@ -274,9 +274,11 @@ spread_bandwidths <- function(variables, bandwidths, units) {
   }, variables, seq_along(variables))
 }
 
-# The source of two variables that may have many bandwidths. It has all pairs of
-# bandwidths, with the mean and variance of their forms. `share` is for the
-# kernels averaged over the bandwidths.
+# The source of two variables that may have many bandwidths: the matrices x and
+# y, one for each bandwidth, as `grid`, and the mean and deviation of the forms
+# of each pair, those of the first y first. The deviation is 0 where the forms
+# do not vary, as of a constant variable. `share` is for the kernels averaged
+# over the bandwidths.
 fuse_source <- function(variables, scheme) {
   samples <- lapply(variables, \(variable) {
     by_bandwidth(variable$sample, if (takes_bandwidths(variable)) {
@@ -287,16 +289,22 @@ fuse_source <- function(variables, scheme) {
   check_memory(n, n, "use fewer rows, or bandwidths",
                copies = 2 * sum(lengths(samples)))
   parts <- lapply(samples, lapply, \(one) centered_part(filterable_sample(one)))
-  pairs <- list()
-  for (y in parts[[2L]]) for (x in parts[[1L]]) {
-    pair <- new_pair(list(x, y), scheme)
-    pair <- c(pair, form_moments(pair$x, pair$y))
-    if (pair$variance <= n * rounding * pair$norms^2) pair$variance <- 0
-    pairs <- c(pairs, list(pair))
-  }
+  pairs <- unlist(lapply(parts[[2L]], \(y) {
+    lapply(parts[[1L]], \(x) new_pair(list(x, y), scheme))
+  }), FALSE)
+  across <- length(parts[[1L]])
+  grid <- list(x = lapply(pairs[seq_len(across)], \(pair) pair$x$m),
+               y = lapply(pairs[seq(1L, length(pairs), across)],
+                          \(pair) pair$y$m))
+  moments <- vapply(pairs, \(pair) {
+    moments <- form_moments(pair$x, pair$y)
+    varies <- moments$variance > n * rounding * pair$norms^2
+    c(moments$mean, if (varies) sqrt(moments$variance) else 0)
+  }, numeric(2))
   sums <- lapply(parts, \(each) Reduce(`+`, lapply(each, `[[`, "m")))
   norms <- norm(sums[[1L]], "F") * norm(sums[[2L]], "F")
-  list(n = n, pairs = pairs, scale = 1, moved = 1L,
+  list(n = n, grid = grid, means = moments[1L, ], deviations = moments[2L, ],
+       scale = 1, moved = 1L,
        share = share_of(sum(sums[[1L]] * sums[[2L]]), norms))
 }
 
@@ -306,8 +314,8 @@ fuse_source <- function(variables, scheme) {
 # `permutations`. A draw takes source$moved columns.
 permuted_statistic <- function(source, permutations, options) {
   n <- source$n
-  if (!is.null(source$pairs)) {
-    return(fused_statistic(source$pairs, permutations))
+  if (!is.null(source$grid)) {
+    return(fused_statistic(source, permutations))
   }
   if (source$moved > 1L) {
     sums <- .Call(C_r_permuted_tensor, source$k, source$rows, permutations)
@@ -331,16 +339,13 @@ permuted_statistic <- function(source, permutations, options) {
 
 # Combines the statistics of all pairs of bandwidths by log_mean_exp(), each
 # standardized to mean 0 and variance 1 over all permutations. A pair whose
-# forms do not vary, as for a constant variable, counts as 0.
-fused_statistic <- function(pairs, permutations) {
-  z <- vapply(pairs, \(pair) {
-    if (pair$variance > 0) {
-      (pair_forms(pair, permutations) - pair$mean) / sqrt(pair$variance)
-    } else {
-      numeric(ncol(permutations))
-    }
-  }, numeric(ncol(permutations)))
-  log_mean_exp(matrix(z, ncol = length(pairs)))
+# forms do not vary counts as 0.
+fused_statistic <- function(source, permutations) {
+  forms <- .Call(C_r_permuted_grid, source$grid$x, source$grid$y, permutations)
+  times <- nrow(forms)
+  unit <- ifelse(source$deviations > 0, source$deviations, Inf)
+  log_mean_exp((forms - rep(source$means, each = times)) /
+                 rep(unit, each = times))
 }
 
 # The trace of Kc o Lc, the entrywise product, for each permutation.

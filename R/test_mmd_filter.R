@@ -208,8 +208,8 @@ within_statistic <- function(points) {
 
 leverage_statistic <- function(points) {
   ratio <- min(points$filter$ratio)
-  list(form_statistic("leverages", diagonal_means(points, points$filtered(ratio)),
-                      points, ratio, sqrt))
+  means <- diagonal_means(points, points$filtered(ratio))
+  list(form_statistic("leverages", means, points, ratio, sqrt))
 }
 
 moment_statistics <- function(points) {
@@ -224,7 +224,8 @@ moment_statistics <- function(points) {
     form_statistic("within sums of squares", squares$within - squares$trace,
                    points),
     form_statistic("two moments", cbind(
-      logs_of(diagonal_means(points, k)), logs_of(squares$within / squares$sizes^2)
+      logs_of(diagonal_means(points, k)),
+      logs_of(squares$within / squares$sizes^2)
     ), points)
   )
 }
@@ -292,7 +293,7 @@ group_spectra <- function(points, sizes) {
 spectra_frame <- function(sides) {
   do.call(rbind, lapply(seq_along(sides), \(g) {
     values <- sides[[g]]
-    band <- apply(take_columns(values, -1L), 1L, quantile, c(0.05, 0.95))
+    band <- column_quantiles(t(take_columns(values, -1L)), c(0.05, 0.95))
     data.frame(group = g, axis = seq_len(nrow(values)), value = values[, 1L],
                low = band[1L, ], high = band[2L, ])
   }))

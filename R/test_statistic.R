@@ -76,7 +76,7 @@ aggregate_statistics <- function(statistics, complete) {
   top <- row_max(z)
   # Several z may be the largest but for rounding; the first of them is taken.
   largest <- which(z[1L, ] >= top[1L] - tie_slack * (1 + abs(top[1L])))[1L]
-  band <- apply(take_rows(z, -1L), 2L, quantile, c(0.05, 0.95))
+  band <- column_quantiles(take_rows(z, -1L), c(0.05, 0.95))
   joint <- statistics[[largest]]
   factors <- do.call(rbind, lapply(statistics, `[[`, "factor"))
   table <- data.frame(
@@ -190,7 +190,7 @@ check_varies <- function(values, scheme, size = NULL) {
 
 # Returns log(mean(exp(z))) of each row of a matrix z.
 log_mean_exp <- function(z) {
-  top <- do.call(pmax, as.data.frame(z))
+  top <- row_max(z)
   top + log(rowMeans(exp(z - top)))
 }
 

@@ -60,6 +60,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_sketch_cross, 3),
   ENTRY(r_sketch_bins, 2),
   ENTRY(r_permuted_forms, 3),
+  ENTRY(r_permuted_grid, 3),
   ENTRY(r_permuted_products, 3),
   ENTRY(r_permuted_sums, 3),
   ENTRY(r_permuted_tensor, 3),

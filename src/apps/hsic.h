@@ -10,6 +10,12 @@ size_t km_permuted_forms_work(size_t count);
 void km_permuted_forms(const double *k, const double *l, const km_permutations *permutations,
                        double *forms, double *work, km_poll poll);
 
+/* forms_cab, the same of each k[a] with each l[b]. forms: count x ks x ls. */
+size_t km_permuted_grid_work(size_t n, size_t count);
+void km_permuted_grid(const double *const *k, size_t ks, const double *const *l, size_t ls,
+                      const km_permutations *permutations, double *forms, double *work,
+                      km_poll poll);
+
 /* The same of k = aa', l = bb'. a: n x rank_a, b: n x rank_b, row-major. */
 size_t km_permuted_products_work(size_t n, size_t rank_a, size_t rank_b);
 void km_permuted_products(const double *a, size_t rank_a, const double *b, size_t rank_b,

@@ -15,7 +15,9 @@ enum {
   KM_TILE_COLS = 64,
   KM_PACK = 32,              /* points packed together, feature-major */
   KM_EXP_COST = 24,          /* operations of a kernel value beside its features */
-  KM_SUBSET_TABLE = 32 * 128 /* doubles of scratch for subset_forms */
+  KM_SUBSET_TABLE = 32 * 128, /* doubles of scratch for subset_forms */
+  KM_GRID_ROWS = 5,           /* matrices on the two sides of grid_forms */
+  KM_GRID_COLUMNS = 8
 };
 
 /* One tile: rows i0 .. i0+ni-1 and columns j0 .. j0+nj-1 of the Gram matrix, zeros beyond nj. */
@@ -70,6 +72,11 @@ typedef struct {
 
   /* moments += (sum |k_ij|, sum k_ij^2) over ni rows of a tile. */
   void (*moments)(const double *k, size_t ni, double *moments);
+
+  /* sums_ab += sum over j < m of k_aj l_(order_j)b for KM_GRID_ROWS rows k_a and KM_GRID_COLUMNS
+     columns of l, which is row-major; next: the rows of k that are wanted after these. */
+  void (*grid_forms)(const double *const *k, const double *const *next, const double *l,
+                     const int *order, size_t m, double *sums);
 
   /* Stores a tile in a matrix of n rows: k_ij at columns[i + j n] and at rows[j + i n] (or NULL);
      past the caches if `large`. */

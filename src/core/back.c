@@ -299,6 +299,11 @@ void km_tridiag_back(size_t n, const double *a, const double *tau, size_t count,
                      double *work, km_poll poll) {
   backward s = {.a = a, .tau = tau, .z = z, .count = count};
   if (n == 1 || count == 0) return;
+  if (km_tridiag_plain(n)) {
+    km_plain_apply(n, a, tau, count, z);
+    for (size_t j = 0; j < count; j++) km_first_reflector(n, z + j * n);
+    return;
+  }
   lay_out(&s, n, count, work);
   find_all_compact(&s);
   for (size_t from = 0; from < count; from += SLOTS * s.width)

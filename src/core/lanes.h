@@ -576,6 +576,47 @@ static TARGET void NAME(diagonal)(const km_source *source, size_t first, size_t 
   }
 }
 
+/* Two numbers j side by side where one vector holds a row of l: one would wait on its sums. Rows of
+   l, in random order, are asked for AHEAD of their use: else half the time is waiting for them. */
+static TARGET void NAME(grid_forms)(const double *const *k, const double *const *next,
+                                    const double *l, const int *order, size_t m, double *sums) {
+  enum { ACROSS = KM_GRID_COLUMNS / LANES, CHAINS = LANES == KM_GRID_COLUMNS ? 2 : 1, AHEAD = 16 };
+  VEC sum[CHAINS][KM_GRID_ROWS][ACROSS];
+  UNROLL
+  for (size_t c = 0; c < CHAINS; c++)
+    UNROLL
+    for (size_t a = 0; a < KM_GRID_ROWS; a++)
+      UNROLL
+      for (size_t v = 0; v < ACROSS; v++) sum[c][a][v] = SPREAD(0.0);
+  for (size_t j = 0; j + CHAINS <= m; j += CHAINS) {
+    if (j % 8 == 0)
+      UNROLL
+      for (size_t a = 0; a < KM_GRID_ROWS; a++) __builtin_prefetch(next[a] + j);
+    UNROLL
+    for (size_t c = 0; c < CHAINS; c++) {
+      const size_t later = j + c + AHEAD < m ? j + c + AHEAD : j + c;
+      __builtin_prefetch(l + (size_t) order[later] * KM_GRID_COLUMNS);
+      UNROLL
+      for (size_t v = 0; v < ACROSS; v++) {
+        const VEC row = NAME(load)(l + (size_t) order[j + c] * KM_GRID_COLUMNS + v * LANES);
+        UNROLL
+        for (size_t a = 0; a < KM_GRID_ROWS; a++)
+          sum[c][a][v] = MADD(SPREAD(k[a][j + c]), row, sum[c][a][v]);
+      }
+    }
+  }
+  for (size_t a = 0; a < KM_GRID_ROWS; a++)
+    for (size_t v = 0; v < ACROSS; v++) {
+      double *to = sums + a * KM_GRID_COLUMNS + v * LANES;
+      VEC total = sum[0][a][v];
+      for (size_t c = 1; c < CHAINS; c++) total += sum[c][a][v];
+      for (size_t j = m - m % CHAINS; j < m; j++)
+        total = MADD(SPREAD(k[a][j]),
+                     NAME(load)(l + (size_t) order[j] * KM_GRID_COLUMNS + v * LANES), total);
+      NAME(save)(to, NAME(load)(to) + total);
+    }
+}
+
 static const km_arithmetic NAME(arithmetic) = {
     .lanes = LANES,
     .tile = NAME(tile),
@@ -591,6 +632,7 @@ static const km_arithmetic NAME(arithmetic) = {
     .between = NAME(between),
     .exp_all = NAME(exp_all),
     .diagonal = NAME(diagonal),
+    .grid_forms = NAME(grid_forms),
     .multiply_all = NAME(multiply_all),
     .add_all = NAME(add_all)};
 

@@ -1,6 +1,7 @@
 #include "core/tridiag.h"
 #include "core/chase.h"
 #include "core/parts.h"
+#include "core/plain.h"
 #include "core/scratch.h"
 
 #include <math.h>
@@ -17,6 +18,8 @@
  *   3. B = Q_2 T Q_2': column by column, each reflector chasing its bulge down the band; 6 b n^2
  *      flops within n x 3b doubles. Blocks of columns follow each other, LAG chunks of steps apart
  *      (chase.c).
+ * Below PLAIN rows step 1 is followed by single reflections of whole columns (plain.c), which take
+ * less time there: 50 rows 31 us for 134, 100 rows 181 for 436.
  * Q_1 and Q_2 leave e_1 alone, so Q = H Q_1 Q_2 has Q e_1 = e/sqrt(n). Reflectors of step 2 replace
  * the lower triangle of K, those of step 3 the upper one; H needs no storage. Scratch: 390 n
  * doubles. Partitions depend on n alone, so results are bit-identical for any number of threads.
@@ -26,7 +29,8 @@ enum {
   BAND = KM_BAND,
   TILE = KM_BAND_TILE,
   STRIDE = KM_BAND_STRIDE,
-  SLOTS = KM_BAND_SLOTS
+  SLOTS = KM_BAND_SLOTS,
+  PLAIN = 200
 };
 
 static size_t lay_out(reduction *s, size_t n, double *work) {
@@ -43,20 +47,20 @@ static size_t lay_out(reduction *s, size_t n, double *work) {
   return scratch.used;
 }
 
+int km_tridiag_plain(size_t n) { return n < PLAIN; }
+
 size_t km_tridiag_work(size_t n) {
   reduction s;
-  return lay_out(&s, n, NULL);
+  return km_tridiag_plain(n) ? 2 * n : lay_out(&s, n, NULL);
 }
 
-/* Squares of entries must not over- or underflow: K of another size is divided by 2^result. */
-static int scale_to_one(size_t n, double *a) {
-  double largest = 0;
-  int exponent = 0;
-  for (size_t i = 0; i < n * n; i++) largest = fabs(a[i]) > largest ? fabs(a[i]) : largest;
-  if (largest == 0 || (largest > 0x1p-100 && largest < 0x1p100)) return 0;
-  frexp(largest, &exponent);
-  for (size_t i = 0; i < n * n; i++) a[i] = ldexp(a[i], -exponent);
-  return exponent;
+/* H = I - 2 vv'/v'v, then the tridiagonal form of HAH. */
+static void reflect_all(size_t n, double *a, double *diag, double *off, double *tau, double *work) {
+  const double root = 1 / sqrt((double) n);
+  double *v = work, *w = work + n;
+  for (size_t i = 0; i < n; i++) v[i] = i == 0 ? root - 1 : root;
+  km_plain_reflection(n, a, v, 1 / (1 - root), w);
+  km_plain_tridiag(n, a, diag, off, tau, w);
 }
 
 void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, double *work,
@@ -66,8 +70,14 @@ void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, dou
     diag[0] = a[0];
     return;
   }
+  const int exponent = km_plain_scale(n, a);
+  if (km_tridiag_plain(n)) {
+    reflect_all(n, a, diag, off, tau, work);
+    for (size_t k = 0; exponent != 0 && k < n; k++) diag[k] = ldexp(diag[k], exponent);
+    for (size_t k = 0; exponent != 0 && k + 1 < n; k++) off[k] = ldexp(off[k], exponent);
+    return;
+  }
   memset(work, 0, km_tridiag_work(n) * sizeof *work);
-  const int exponent = scale_to_one(n, a);
   reduction s = {.a = a, .tau = tau};
   lay_out(&s, n, work);
   km_to_band(&s, poll);
@@ -100,6 +110,11 @@ static void apply_column(size_t n, const double *a, double tau, size_t c, double
 
 void km_tridiag_apply(size_t n, const double *a, const double *tau, double *y) {
   if (n == 1) return;
+  if (km_tridiag_plain(n)) {
+    km_plain_apply(n, a, tau, 1, y);
+    km_first_reflector(n, y);
+    return;
+  }
   for (size_t k = n - 2; k-- > 0;)
     for (size_t r = k + 1, step = 0; r < n; r += BAND, step++)
       apply_kept(smaller(BAND, n - r), a + km_kept_offset(n, k, step), y + r);

@@ -15,6 +15,9 @@ size_t km_tridiag_work(size_t n);
 void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, double *work,
                 km_poll poll);
 
+/* Are the reflectors those of core/plain.h, after H? */
+int km_tridiag_plain(size_t n);
+
 /* y <- Q y, from the reflectors that km_tridiag left. y: n. */
 void km_tridiag_apply(size_t n, const double *a, const double *tau, double *y);
 

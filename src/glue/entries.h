@@ -69,6 +69,7 @@ SEXP r_sketch_cross(SEXP source, SEXP other, SEXP weights);
 SEXP r_sketch_bins(SEXP source, SEXP sizes);
 
 SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations);
+SEXP r_permuted_grid(SEXP k, SEXP l, SEXP permutations);
 SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations);
 SEXP r_permuted_sums(SEXP a, SEXP b, SEXP permutations);
 SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations);

@@ -32,6 +32,28 @@ SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations) {
   return out;
 }
 
+/* The matrices of a list, each n x n. */
+static const double **unpack_squares(SEXP list, size_t n, const char *name) {
+  if (TYPEOF(list) != VECSXP) Rf_error("internal error: '%s' is not a list", name);
+  const R_xlen_t count = XLENGTH(list);
+  const double **each = (const double **) R_alloc((size_t) count, sizeof *each);
+  for (R_xlen_t l = 0; l < count; l++) each[l] = unpack_square(VECTOR_ELT(list, l), n, name);
+  return each;
+}
+
+/* k, l: lists of n x n matrices; result: permutations x pairs, those of the first l first. */
+SEXP r_permuted_grid(SEXP k, SEXP l, SEXP permutations) {
+  const size_t n = (size_t) Rf_nrows(permutations);
+  const double **left = unpack_squares(k, n, "k"), **right = unpack_squares(l, n, "l");
+  const size_t ks = (size_t) XLENGTH(k), ls = (size_t) XLENGTH(l);
+  const km_permutations given = unpack_permutations(permutations, n, 1);
+  SEXP out = PROTECT(glue_new_matrix(given.count, ks * ls));
+  double *work = glue_scratch(km_permuted_grid_work(n, given.count));
+  km_permuted_grid(left, ks, right, ls, &given, REAL(out), work, glue_poll);
+  UNPROTECT(1);
+  return out;
+}
+
 /* a, b: rank x n */
 SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations) {
   const size_t n = (size_t) Rf_ncols(a), p = (size_t) Rf_nrows(a), q = (size_t) Rf_nrows(b);
@@ -66,12 +88,10 @@ SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations) {
     Rf_error("internal error: 'kernels' and 'rows' are not lists of the same length");
   const size_t variables = (size_t) XLENGTH(kernels);
   const size_t n = glue_order(VECTOR_ELT(kernels, 0), "kernels");
-  const double **k = (const double **) R_alloc(variables, sizeof *k);
+  const double **k = unpack_squares(kernels, n, "kernels");
   const double **means = (const double **) R_alloc(variables, sizeof *means);
-  for (size_t l = 0; l < variables; l++) {
-    k[l] = unpack_square(VECTOR_ELT(kernels, (R_xlen_t) l), n, "kernels");
+  for (size_t l = 0; l < variables; l++)
     means[l] = glue_doubles(VECTOR_ELT(rows, (R_xlen_t) l), (R_xlen_t) n, "rows");
-  }
   const km_permutations given = unpack_permutations(permutations, n, 0);
   const R_xlen_t count = (R_xlen_t) (given.count / (variables - 1));
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));

@@ -246,6 +246,9 @@ check_statistics <- function() {
     close * max(colSums(abs(terms))) / max(abs(colSums(terms)))
   }
   check("permuted_forms", apply(p, 2, \(c) sum(grams[[1]] * grams[[2]][c, c])))
+  check("permuted_grid", unlist(lapply(grams[rep(1:3, each = 3)], \(l) {
+    lapply(grams[rep(1:3, 2)], \(k) apply(p, 2, \(c) sum(k * l[c, c])))
+  })))
   a <- tcrossprod(matrix(inputs(49, 4 * n), n, byrow = TRUE))
   b <- tcrossprod(matrix(inputs(50, 3 * n), n, byrow = TRUE))
   terms <- apply(p, 2, \(c) a * b[c, c])

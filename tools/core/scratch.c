@@ -128,6 +128,7 @@ static size_t spectra_of(size_t most, size_t r) {
   SIZES(tall_n, km_tall_work(n, m)) \
   SIZES(tridiag, km_tridiag_work(n)) \
   SIZES(permuted_forms, km_permuted_forms_work(n)) \
+  SIZES(permuted_grid, km_permuted_grid_work(n, m)) \
   SIZES(permuted_products, km_permuted_products_work(n, m, 20)) \
   SIZES(permuted_tensor, km_permuted_tensor_work(n)) \
   SOURCE(centered_square, km_centered_square_work) \

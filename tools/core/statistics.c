@@ -231,7 +231,7 @@ static void intervals(void) {
 }
 
 static void independence(void) {
-  enum { COUNT = 6, VARIABLES = 3, RANK_A = 4, RANK_B = 3 };
+  enum { COUNT = 6, VARIABLES = 3, SIX = 6, NINE = 9, RANK_A = 4, RANK_B = 3 };
   const km_blocks all = km_find_blocks(NULL, N, 0, int_room(km_blocks_iwork(N)));
   int *drawn = int_room(N * COUNT), *order = int_room(N * COUNT), *inverse = int_room(N * COUNT);
   set_draws(45);
@@ -241,9 +241,16 @@ static void independence(void) {
   const km_permutations permutations = {N, COUNT, order, inverse};
   const double *k[VARIABLES] = {gram(46, N, D), gram(47, N, D), gram(48, N, D)};
   const double *rows[VARIABLES] = {inputs(46, N), inputs(47, N), inputs(48, N)};
-  double forms[COUNT], sums[COUNT];
+  double forms[COUNT], sums[COUNT], grid[COUNT * SIX * NINE];
   km_permuted_forms(k[0], k[1], &permutations, forms, room(km_permuted_forms_work(COUNT)), poll);
   put("permuted_forms", forms, COUNT);
+  /* More matrices than one panel of either side has. */
+  const double *left[SIX], *right[NINE];
+  for (size_t l = 0; l < SIX; l++) left[l] = k[l % VARIABLES];
+  for (size_t l = 0; l < NINE; l++) right[l] = k[l / VARIABLES];
+  km_permuted_grid(left, SIX, right, NINE, &permutations, grid,
+                   room(km_permuted_grid_work(N, COUNT)), poll);
+  put("permuted_grid", grid, COUNT * SIX * NINE);
   km_permuted_products(inputs(49, N * RANK_A), RANK_A, inputs(50, N * RANK_B), RANK_B,
                        &permutations, forms, room(km_permuted_products_work(N, RANK_A, RANK_B)),
                        poll);
