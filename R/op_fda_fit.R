@@ -8,7 +8,8 @@
 #   center     r numbers, taken off all scores
 #   ridge      that was used
 #   intensity  of the shrinkage, NULL where the ridge was given
-#   distance   n x C matrix of squared distances to the means without the point
+#   distance   n x C matrix of squared distances of each point to the means in
+#              the fit without it, at the same ridge
 #   sigma2     the variance of the scores of a sketch within classes
 new_discriminants <- function(scaling, means, svd, center, ridge, intensity,
                               scores = NULL, distance = NULL, sigma2 = NULL) {
@@ -17,40 +18,54 @@ new_discriminants <- function(scaling, means, svd, center, ridge, intensity,
        distance = distance, sigma2 = sigma2)
 }
 
-# The discriminants of a Gram matrix; `ridge` is a number or "shrinkage".
-fit_fda <- function(k, classes, ridge) {
+# What the fits of a Gram matrix with any ridge share.
+#   k, unit    K divided by `unit`, so that its squares stay finite: alpha is
+#              then in units of 1/K and r in units of K^2
+#   m          n x C matrix: the class means of the columns of K less `overall`,
+#              their mean
+#   within     the columns of K less the means of their classes
+#   scatter    the products of these; no infinite ridge needs them
+new_fda_parts <- function(k, classes, ridge) {
+  unit <- power_below(max(max(k), -min(k)))
+  k <- k / unit
   n <- nrow(k)
-  # K is divided by `unit` so that its squares stay finite; alpha is then in
-  # units of 1/K and r in units of K^2.
-  unit <- power_below(max(abs(range(k))))
+  member <- outer(classes$of, seq_along(classes$counts), `==`) + 0
+  m <- product(k, member / rep(classes$counts, each = n))
+  overall <- drop(m %*% classes$counts) / n
+  within <- k - m[, classes$of]
+  list(k = k, unit = unit, m = m - overall, overall = overall, within = within,
+       scatter = if (!identical(ridge, Inf)) tcross(within))
+}
+
+# The discriminants of the `parts` of a Gram matrix; `ridge` is a number or
+# "shrinkage".
+fit_fda <- function(parts, classes, ridge) {
+  n <- nrow(parts$k)
+  unit <- parts$unit
+  counts <- unname(classes$counts)
   intensity <- NULL
   asked <- ridge
   if (identical(ridge, "shrinkage")) {
-    centered <- center_gram(k)$k / unit
+    centered <- center_gram(parts$k)$k
     intensity <- matrix_shrinkage(diag(centered), sum(column_dots(centered)),
                                   n - 1, n)$intensity
     ridge <- shrinkage_ridge(intensity, sum(diag(centered)), n)
   } else {
     ridge <- ridge / unit / unit
   }
-  k <- k / unit
-  counts <- unname(classes$counts)
-  member <- outer(classes$of, seq_along(counts), `==`) + 0
-  m <- product(k, member / rep(counts, each = n))
-  overall <- drop(m %*% counts) / n
-  m <- m - overall
-  within <- k - (m + overall)[, classes$of]
-  lower <- fda_factor(if (ridge < Inf) tcross(within), ridge, unit,
-                      is.null(intensity), n)
-  axes <- fda_directions(lower$factor, m, overall, counts, n)
+  lower <- fda_factor(parts$scatter, ridge, unit, is.null(intensity), n)
+  axes <- fda_directions(lower$factor, parts$m, parts$overall, counts, n)
   scaling <- fix_signs(axes$axes)
   colnames(scaling) <- axes$names
-  center <- drop(overall %*% scaling)
+  center <- drop(parts$overall %*% scaling)
   new_discriminants(
-    scaling / unit, crossprod(m, scaling), axes$svd, center,
+    scaling / unit, crossprod(parts$m, scaling), axes$svd, center,
     ridge = if (is.null(intensity)) asked else lower$ridge * unit * unit,
-    intensity, scores = product(k, scaling) - rep(center, each = n),
-    distance = fda_left_out(lower$factor, within, m, classes$of, counts)
+    intensity, scores = product(parts$k, scaling) - rep(center, each = n),
+    distance = (n - 1 - length(counts)) * .Call(
+      C_r_fda_left_out, classes$of, as.double(counts), parts$m, parts$within,
+      lower$factor
+    )
   )
 }
 
@@ -103,30 +118,6 @@ fda_directions <- function(factor, m, overall, counts, n) {
   if (!is.null(factor)) u <- solve_lower(factor, u, transpose = TRUE)
   list(axes = sqrt(n - length(counts)) * u, names = paste0("LD", kept),
        svd = sqrt((n - length(counts)) / most) * s$d[kept])
-}
-
-# The n x C matrix of squared distances of each point to the class means in the
-# fit without it, at the same ridge (src/apps/fda.c), from the lower factor of
-# N + rI, which is NULL for an infinite ridge.
-fda_left_out <- function(factor, within, m, of, counts) {
-  if (is.null(factor)) {
-    pm <- m
-    square <- column_dots(within)
-    last <- diag(within)
-    pivot <- rep(1, nrow(within))
-  } else {
-    # With T = L^{-1} and P = T'T, everything follows from T and TW.
-    pm <- solve_factored(factor, m)
-    white <- solve_lower(factor, within)
-    square <- column_dots(white)
-    inverse <- inverse_lower(factor)
-    last <- column_dots(inverse, white)
-    pivot <- column_dots(inverse)
-  }
-  (nrow(within) - 1 - length(counts)) * .Call(
-    C_r_fda_left_out, of, as.double(counts), crossprod(m, pm),
-    cross(within, pm), square, cbind(pm, last), pivot, !is.null(factor)
-  )
 }
 
 # log pi_c - |s - m_c|^2 / (2 sigma^2), n x C, from squared distances.
@@ -187,11 +178,16 @@ fda_calibration <- function(distance, sigma2, classes, prior) {
   own <- log[true]
   log_at <- \(t) own / exp(t) - log(rowSums(exp(log / exp(t))))
   score <- \(log, eps) sum(weight * mix_with_prior(log, other, eps))
-  # The score is concave in eps, so that each T has one best eps.
+  # The score is concave in eps, so that each T has one best eps, where its
+  # slope changes its sign or at an end.
   mixed_at <- \(t) {
     log <- log_at(t)
-    stats::optimize(\(eps) score(log, eps), c(least, 1), maximum = TRUE,
-                    tol = 1e-4)
+    own <- exp(log)
+    slope <- \(eps) sum(weight * (other - own) / ((1 - eps) * own +
+                                                    eps * other))
+    best <- if (slope(least) <= 0) least else if (slope(1) >= 0) 1 else
+      stats::uniroot(slope, c(least, 1), tol = 1e-5)$root
+    list(maximum = best, objective = score(log, best))
   }
   alone <- search_end(\(t) score(log_at(t), least), log(most_temperature))
   both <- search_end(\(t) mixed_at(t)$objective, log(most_temperature))
@@ -276,15 +272,17 @@ ridge_factors <- c(0.03, 0.1, 0.3, 1, 3)
 search_fda <- function(sample, kernels, classes, prior, ridge, progress) {
   loo <- identical(ridge, "loo")
   progress <- progress && sample$n >= shown_from
-  fit_at <- \(kernel, ridge) {
+  parts_at <- \(kernel) {
     sample$kernel <- kernel
-    tryCatch(
-      fit_fda(sample_gram(sample)$K, classes, ridge),
-      kernmean_error_input = identity, kernmean_error_numeric = identity
-    )
+    new_fda_parts(sample_gram(sample)$K, classes, ridge)
+  }
+  # The parts are made here, too.
+  fit_at <- \(parts, ridge) {
+    tryCatch(fit_fda(parts, classes, ridge), kernmean_error_input = identity,
+             kernmean_error_numeric = identity)
   }
   first <- best_fit(lapply_shown(kernels, \(kernel) {
-    fit_at(kernel, if (loo) "shrinkage" else ridge)
+    fit_at(parts_at(kernel), if (loo) "shrinkage" else ridge)
   }, progress), classes, prior)
   tuned <- list(fit = first$fit, sample = sample)
   tuned$sample$kernel <- kernels[[first$best]]
@@ -295,9 +293,10 @@ search_fda <- function(sample, kernels, classes, prior, ridge, progress) {
   }
   if (loo && is.finite(first$fit$ridge)) {
     ridges <- ridge_factors * first$fit$ridge
+    parts <- parts_at(tuned$sample$kernel)
     second <- best_fit(lapply_shown(ridges, \(ridge) {
       if (ridge == first$fit$ridge) first$fit else
-        fit_at(tuned$sample$kernel, ridge)
+        fit_at(parts, ridge)
     }, progress), classes, prior)
     tuned$fit <- second$fit
     tuned$fit["intensity"] <- first$fit["intensity"]

@@ -68,7 +68,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_bag_marginal, 5),
   ENTRY(r_bag_noisy, 8),
   ENTRY(r_smooth_folds, 7),
-  ENTRY(r_fda_left_out, 8),
+  ENTRY(r_fda_left_out, 5),
   ENTRY(r_match, 7),
   ENTRY(r_match_free, 6),
   ENTRY(r_log_density, 4),

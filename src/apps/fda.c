@@ -1,4 +1,6 @@
 #include "apps/fda.h"
+#include "core/cholesky.h"
+#include "core/dense.h"
 #include "core/scratch.h"
 
 #include <float.h>
@@ -14,8 +16,10 @@
  * M) and w those of k_i - M_k, E = S'GS and u = S'Gw, the squared distance on the axes is u'E^+ u,
  * whatever their rotation. u lies in the range of E, of rank C - 1 at most: elimination with the
  * largest pivot left gives it, up to pivots that are rounding of what E is added up from.
- * Of products that a large r makes too small for numbers one factor is divided first. Some
- * 8 (C + 1)^3 flops a point, 5 (C + 1)^2 doubles a worker.
+ * Of products that a large r makes too small for numbers one factor is divided first. With T =
+ * L^{-1} and P = T'T the products of a point are dots of columns of T and of T times `within`, and
+ * products with PM. 4 n^3 / 3 flops, and some 8 (C + 1)^3 a point; 2 n^2 doubles, and 5 (C + 1)^2 a
+ * worker.
  */
 
 enum { WORKERS = 32, FEWEST = 8 };
@@ -29,6 +33,17 @@ typedef struct {
   double *column;         /* C + 1 */
 } room;
 
+/* The products that points are left out by. */
+typedef struct {
+  double *at;     /* n x (classes + 1): e_i'P[M, d_i] */
+  double *means;  /* classes x classes: M'PM */
+  double *inner;  /* n x classes: d_i'PM */
+  double *square; /* n: d_i'Pd_i */
+  double *pivot;  /* n: P_ii */
+  double *white, *inverse; /* n x n, with a factor */
+  double *own;             /* of dense algebra, and then of the workers */
+} tables;
+
 static size_t lay_out(room *r, size_t classes, double *work) {
   km_scratch scratch = {work, 0};
   const size_t last = classes + 1;
@@ -41,22 +56,83 @@ static size_t lay_out(room *r, size_t classes, double *work) {
   return scratch.used;
 }
 
-size_t km_fda_left_out_work(const km_fda_fit *fit) {
+static size_t lay_out_tables(tables *t, const km_fda_fit *fit, double *work) {
+  km_scratch scratch = {work, 0};
+  const size_t n = fit->n, c = fit->classes;
   room r;
-  return room_that_fits(FEWEST, WORKERS, lay_out(&r, fit->classes, NULL));
+  t->at = take(&scratch, n * (c + 1));
+  t->means = take(&scratch, c * c);
+  t->inner = take(&scratch, n * c);
+  t->square = take(&scratch, n);
+  t->pivot = take(&scratch, n);
+  t->white = take_aligned(&scratch, fit->factor ? n * n : 0);
+  t->inverse = take_aligned(&scratch, fit->factor ? n * n : 0);
+  size_t own = larger(km_product_work(n, c, n), km_product_work(c, c, n));
+  own = larger(own, room_that_fits(FEWEST, WORKERS, lay_out(&r, c, NULL)));
+  if (fit->factor) {
+    own = larger(own, larger(km_triangle_solve_work(n, n), km_triangle_solve_work(n, c)));
+    own = larger(own, km_triangle_inverse_work(n));
+  }
+  t->own = take_aligned(&scratch, own);
+  return scratch.used;
+}
+
+size_t km_fda_left_out_work(const km_fda_fit *fit) {
+  tables t;
+  return lay_out_tables(&t, fit, NULL);
+}
+
+/* out <- A'PM, A: n x columns. */
+static void multiply_means(const km_fda_fit *fit, const tables *t, const double *a, size_t columns,
+                           double *out, km_poll poll) {
+  const km_product product = {.m = columns,
+                              .n = fit->classes,
+                              .depth = fit->n,
+                              .times = 1,
+                              .a = {a, fit->n, 1},
+                              .b = {t->at, 1, fit->n},
+                              .c = out,
+                              .ldc = columns,
+                              .fresh = 1};
+  km_multiply_add(&product, t->own, poll);
+}
+
+static void fill(const km_fda_fit *fit, const tables *t, km_poll poll) {
+  const size_t n = fit->n, c = fit->classes;
+  const double *white = fit->within;
+  double *last = t->at + n * c;
+  memcpy(t->at, fit->means, n * c * sizeof *t->at);
+  if (fit->factor) {
+    for (int transposed = 0; transposed < 2; transposed++)
+      km_triangle_solve(n, c, fit->factor, n, transposed, t->at, n, t->own, poll);
+    memcpy(t->white, fit->within, n * n * sizeof *t->white);
+    km_triangle_solve(n, n, fit->factor, n, 0, t->white, n, t->own, poll);
+    km_triangle_inverse(n, fit->factor, t->inverse, t->own, poll);
+    km_column_dots(n, n, t->inverse, t->inverse, t->pivot);
+    km_column_dots(n, n, t->inverse, t->white, last);
+    white = t->white;
+  } else {
+    for (size_t i = 0; i < n; i++) {
+      t->pivot[i] = 1;
+      last[i] = fit->within[i + i * n];
+    }
+  }
+  km_column_dots(n, n, white, white, t->square);
+  multiply_means(fit, t, fit->means, c, t->means, poll);
+  multiply_means(fit, t, fit->within, n, t->inner, poll);
 }
 
 /* G of point i. */
-static void products(const km_fda_fit *fit, size_t i, const room *r) {
+static void products(const km_fda_fit *fit, const tables *t, size_t i, const room *r) {
   const size_t n = fit->n, c = fit->classes, size = c + 1;
   for (size_t a = 0; a < size; a++)
     for (size_t b = 0; b <= a; b++) {
-      const double whole = a < c   ? fit->means[a + b * c]
-                           : b < c ? fit->inner[i + b * n]
-                                   : fit->square[i];
-      r->g[a * size + b] = whole - fit->at[i + a * n] * (fit->at[i + b * n] / fit->pivot[i]);
+      const double whole = a < c   ? t->means[a + b * c]
+                           : b < c ? t->inner[i + b * n]
+                                   : t->square[i];
+      r->g[a * size + b] = whole - t->at[i + a * n] * (t->at[i + b * n] / t->pivot[i]);
     }
-  if (fit->scatter) {
+  if (fit->factor) {
     const double points = fit->counts[fit->of[i] - 1], times = points / (points - 1);
     memcpy(r->column, r->g + c * size, size * sizeof *r->column);
     const double share = times / (1 - times * r->column[c]);
@@ -136,6 +212,9 @@ static void solve(const km_fda_fit *fit, size_t i, double most, const room *r, d
 
 void km_fda_left_out(const km_fda_fit *fit, double *distances, double *work, km_poll poll) {
   room r;
+  tables t;
+  lay_out_tables(&t, fit, work);
+  fill(fit, &t, poll);
   const size_t size = lay_out(&r, fit->classes, NULL);
   const size_t workers = workers_that_fit(FEWEST, WORKERS, size);
   const double c = (double) fit->classes + 1, each = 8 * c * c * c;
@@ -143,17 +222,17 @@ void km_fda_left_out(const km_fda_fit *fit, double *distances, double *work, km_
   for (size_t first = 0; first < fit->n; first += at_once) {
     const size_t count = smaller(at_once, fit->n - first);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(fit, distances, work) \
+#pragma omp parallel for default(none) shared(fit, t, distances) \
     firstprivate(size, workers, first, count, each) schedule(static) \
     num_threads(km_threads((double) count * each))
 #endif
     for (size_t worker = 0; worker < workers; worker++) {
       room own;
-      lay_out(&own, fit->classes, work + worker * size);
+      lay_out(&own, fit->classes, t.own + worker * size);
       for (size_t i = first + share_start(count, workers, worker);
            i < first + share_start(count, workers, worker + 1); i++) {
         const size_t class_of = (size_t) fit->of[i] - 1;
-        products(fit, i, &own);
+        products(fit, &t, i, &own);
         spreads(fit, class_of, &own);
         solve(fit, i, forms(fit, class_of, &own), &own, distances);
       }

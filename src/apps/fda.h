@@ -9,19 +9,16 @@
 
 /*
  * n points in classes 0 .. classes - 1 (codes from 1 on) of two points or more, with class means
- * M_c less the overall one, d_i = k_i - M_c of a point's own class, and P the inverse of the
- * scatter N + rI, or I where the scatter is not counted.
+ * M_c less the overall one and d_i = k_i - M_c of a point's own class. LL' = N + rI with the
+ * scatter N = sum of d_i d_i', or I, where the scatter is not counted.
  */
 typedef struct {
   size_t n, classes;
   const int *of;
   const double *counts; /* points of each class */
-  const double *means;  /* classes x classes: M'PM */
-  const double *inner;  /* n x classes: d_i'PM */
-  const double *square; /* n: d_i'Pd_i */
-  const double *at;     /* n x (classes + 1): e_i'P[M, d_i] */
-  const double *pivot;  /* n: P_ii */
-  int scatter;          /* is it counted? */
+  const double *means;  /* M, n x classes */
+  const double *within; /* d, n x n */
+  const double *factor; /* L, n x n, zeros above; NULL: I */
 } km_fda_fit;
 
 /* (z_i - m_c)'(z_i - m_c) of the fit without point i on axes with W'(N + rI)W = I, where z_i is the

@@ -83,8 +83,7 @@ SEXP r_bag_noisy(SEXP x, SEXP sizes, SEXP weights, SEXP covariances, SEXP y, SEX
 SEXP r_smooth_folds(SEXP x, SEXP fold, SEXP lost, SEXP unseen, SEXP grid, SEXP weights,
                     SEXP pairs);
 
-SEXP r_fda_left_out(SEXP of, SEXP counts, SEXP means, SEXP inner, SEXP square, SEXP at, SEXP pivot,
-                    SEXP scatter);
+SEXP r_fda_left_out(SEXP of, SEXP counts, SEXP means, SEXP within, SEXP factor);
 
 SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP shares, SEXP means,
              SEXP variances);

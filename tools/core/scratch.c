@@ -88,8 +88,9 @@ static size_t smooth_of(size_t n, size_t p, int pairs) {
   return km_smooth_folds_work(&job);
 }
 
-static size_t left_out_of(size_t classes) {
-  const km_fda_fit fit = {.classes = classes};
+static size_t left_out_of(size_t n, size_t classes) {
+  static const double l = 1;
+  const km_fda_fit fit = {.n = n, .classes = classes, .factor = &l};
   return km_fda_left_out_work(&fit);
 }
 
@@ -158,7 +159,7 @@ static size_t spectra_of(size_t most, size_t r) {
   SIZES(log_density_columns, log_density_of(50, n, m)) \
   SIZES(noisy_inner, noisy_of(n, 9, m, 1)) \
   SIZES(noisy_inner_parts, noisy_of(1000, n, m, 0)) \
-  SIZES(fda_left_out, left_out_of(n)) \
+  SIZES(fda_left_out, left_out_of(n, m)) \
   SIZES(noisy_inner_ints, noisy_ints_of(n, m)) \
   SIZES(day_scores, km_day_scores_work(n, m)) \
   SIZES(day_scores_ints, km_day_scores_iwork(n, m)) \

@@ -8,6 +8,7 @@
 #include "apps/sketch.h"
 #include "apps/smooth.h"
 #include "core/blocks.h"
+#include "core/cholesky.h"
 #include "core/small.h"
 #include "core/subsets.h"
 #include "core/walk.h"
@@ -297,17 +298,14 @@ static void matching(void) {
   }
 }
 
-/* N + rI is I here, as it is where the scatter does not count. */
 static void discriminants(void) {
   enum { CLASSES = 3 };
   static const char *names[] = {"fda_left_out", "fda_without_scatter"};
-  int *of = int_room(N);
+  int *of = int_room(N), info;
   double *k = gram(43, N, D), counts[CLASSES] = {0}, overall[N] = {0};
-  double *m = room(N * CLASSES), *within = room(N * N), *means = room(CLASSES * CLASSES);
-  double *inner = room(N * CLASSES), *square = room(N), *at = room(N * (CLASSES + 1));
-  double *pivot = room(N), *distances = room(N * CLASSES);
+  double *m = room(N * CLASSES), *within = room(N * N), *scatter = room(N * N);
+  double *factor = room(N * N), *distances = room(N * CLASSES);
   for (size_t i = 0; i < N; i++) of[i] = (int) (i * i % 7 % CLASSES) + 1;
-  for (size_t i = 0; i < N * N; i++) k[i] *= 0.05;
   for (size_t i = 0; i < N; i++) counts[of[i] - 1]++;
   for (size_t a = 0; a < N * CLASSES; a++) m[a] = 0;
   for (size_t i = 0; i < N; i++)
@@ -320,27 +318,17 @@ static void discriminants(void) {
     for (size_t j = 0; j < N; j++)
       within[i + j * N] = k[i + j * N] - overall[i] - m[i + (size_t) (of[j] - 1) * N];
   }
-  for (size_t a = 0; a < CLASSES; a++) {
-    for (size_t b = 0; b < CLASSES; b++) {
-      means[a + b * CLASSES] = 0;
-      for (size_t l = 0; l < N; l++) means[a + b * CLASSES] += m[l + a * N] * m[l + b * N];
+  for (size_t i = 0; i < N; i++)
+    for (size_t j = 0; j < N; j++) {
+      scatter[i + j * N] = 0;
+      for (size_t l = 0; l < N; l++)
+        scatter[i + j * N] += within[i + l * N] * within[j + l * N];
     }
-    for (size_t i = 0; i < N; i++) {
-      inner[i + a * N] = 0;
-      for (size_t l = 0; l < N; l++) inner[i + a * N] += within[l + i * N] * m[l + a * N];
-      at[i + a * N] = m[i + a * N];
-    }
-  }
-  for (size_t i = 0; i < N; i++) {
-    square[i] = 0;
-    for (size_t l = 0; l < N; l++) square[i] += within[l + i * N] * within[l + i * N];
-    at[i + CLASSES * N] = within[i + i * N];
-    pivot[i] = 1;
-  }
-  for (int scatter = 1; scatter >= 0; scatter--) {
-    const km_fda_fit fit = {N, CLASSES, of, counts, means, inner, square, at, pivot, scatter};
+  km_factor(N, scatter, 0.3, factor, room(km_factor_work(N)), &info, poll);
+  for (size_t i = 0; i < 2; i++) {
+    const km_fda_fit fit = {N, CLASSES, of, counts, m, within, i == 0 ? factor : NULL};
     km_fda_left_out(&fit, distances, room(km_fda_left_out_work(&fit)), poll);
-    put(names[1 - scatter], distances, N * CLASSES);
+    put(names[i], distances, N * CLASSES);
   }
 }
 
