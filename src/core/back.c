@@ -1,6 +1,7 @@
 #include "core/back.h"
 #include "core/chase.h"
 #include "core/parts.h"
+#include "core/plain.h"
 #include "core/scratch.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ static size_t lay_out(backward *s, size_t n, size_t count, double *work) {
 
 size_t km_tridiag_back_work(size_t n, size_t count) {
   backward s;
-  return lay_out(&s, n, count, NULL);
+  return km_tridiag_plain(n) ? 0 : lay_out(&s, n, count, NULL);
 }
 
 /* Asks for numbers that are needed some steps on: a product would wait for its operands. */

@@ -1,4 +1,5 @@
 #include "core/eigen.h"
+#include "core/axes.h"
 #include "core/back.h"
 #include "core/blas.h"
 #include "core/order.h"
@@ -15,12 +16,12 @@
  * row of the eigenvectors carried along as in Golub and Welsch (1969): O(n^2). Eigenvectors of T by
  * LAPACK: multiple relatively robust representations (dstemr), O(n) a vector, which depend on no
  * BLAS but fail at some multiple eigenvalues, and may take those in the middle of a cluster for its
- * first ones; there by division (dstedc), which multiple eigenvalues make short. From BLOCKED rows
- * on the way back is one of blocks, below it of single reflectors: there both take as long.
+ * first ones; there by division (dstedc), which multiple eigenvalues make short. Below ROTATED rows
+ * all pairs are found at once by rotations (axes.c): LAPACK takes longer there.
  */
 
 enum {
-  BLOCKED = 64,
+  ROTATED = 64,
   PATIENCE = 30 /* sweeps that find no eigenvalue, before the bound of what is zero is doubled */
 };
 
@@ -238,8 +239,7 @@ typedef struct {
 static size_t lay_out_pairs(pairs *s, size_t n, size_t count, int divide, double *work) {
   km_scratch scratch = {work, 0};
   solver_room room;
-  const size_t back = n < BLOCKED ? 0 : km_tridiag_back_work(n, count);
-  const size_t transform = larger(km_tridiag_work(n), back);
+  const size_t transform = larger(km_tridiag_work(n), km_tridiag_back_work(n, count));
   s->diag = take(&scratch, n);
   s->off = take(&scratch, n);
   s->tau = take(&scratch, n);
@@ -250,9 +250,23 @@ static size_t lay_out_pairs(pairs *s, size_t n, size_t count, int divide, double
   return scratch.used;
 }
 
+typedef struct {
+  double *values, *vectors; /* n, n x n, in no order */
+  double *own;              /* of km_axes */
+} rotated;
+
+static size_t lay_out_rotated(rotated *s, size_t n, double *work) {
+  km_scratch scratch = {work, 0};
+  s->values = take(&scratch, n);
+  s->vectors = take(&scratch, n * n);
+  s->own = take(&scratch, km_axes_work(n));
+  return scratch.used;
+}
+
 size_t km_eigen_work(size_t n, size_t count, int divide) {
   pairs s;
-  return lay_out_pairs(&s, n, count, divide, NULL);
+  rotated all;
+  return n < ROTATED ? lay_out_rotated(&all, n, NULL) : lay_out_pairs(&s, n, count, divide, NULL);
 }
 
 /* The solver's own, then the supports of vectors that dstemr tells. */
@@ -323,10 +337,32 @@ static size_t range_of(size_t n, const double *values) {
   return 10 * rank < 9 * n ? rank : n;
 }
 
+/* The `count` largest eigenvalues, decreasing, and their eigenvectors, by rotations. order: n. */
+static km_status by_rotations(size_t n, double *a, size_t count, double *values, double *vectors,
+                              double *work, int *order) {
+  rotated s;
+  lay_out_rotated(&s, n, work);
+  const km_status status = km_axes(n, a, s.values, s.vectors, s.own);
+  if (status != KM_OK) return status;
+  km_order(n, s.values, 1, order);
+  for (size_t j = 0; j < count; j++) {
+    const size_t from = (size_t) order[n - 1 - j];
+    values[j] = s.values[from];
+    memcpy(vectors + j * n, s.vectors + from * n, n * sizeof *vectors);
+    km_fix_sign(n, vectors + j * n);
+  }
+  return KM_OK;
+}
+
 /* As km_eigen; `rank` is NULL, or where to put how many vectors km_eigen_range is to find. */
 static km_status find_pairs(size_t n, double *a, size_t count, double *values, double *vectors,
                             size_t *rank, int divide, double *work, int *iwork, km_poll poll) {
   pairs s;
+  if (n < ROTATED) {
+    const km_status status = by_rotations(n, a, count, values, vectors, work, iwork);
+    if (rank && status == KM_OK) *rank = range_of(n, values);
+    return status;
+  }
   if (divide && solver_doubles(n, 1) > INT_MAX) return KM_NO_CONVERGENCE; /* LAPACK counts in int */
   lay_out_pairs(&s, n, count, divide, work);
   km_tridiag(n, a, s.diag, s.off, s.tau, s.stage, poll);
@@ -339,11 +375,8 @@ static km_status find_pairs(size_t n, double *a, size_t count, double *values, d
   for (size_t j = 0; j < count; j++) values[j] = ldexp(s.found[j], exponent);
   reverse_pairs(n, count, values, vectors);
   if (rank) count = *rank = range_of(n, values);
-  if (n >= BLOCKED) km_tridiag_back(n, a, s.tau, count, vectors, s.stage, poll);
-  for (size_t j = 0; j < count; j++) {
-    if (n < BLOCKED) km_tridiag_apply(n, a, s.tau, vectors + j * n);
-    km_fix_sign(n, vectors + j * n);
-  }
+  km_tridiag_back(n, a, s.tau, count, vectors, s.stage, poll);
+  for (size_t j = 0; j < count; j++) km_fix_sign(n, vectors + j * n);
   return KM_OK;
 }
 

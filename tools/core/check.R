@@ -476,20 +476,20 @@ check_spectra <- function() {
                             spectra_of(first, features),
                             spectra_of(!first, features)))
 
-  large <- gram(31, 160, 3)
+  large <- gram(31, 260, 3)
   spectrum <- eigen(large, symmetric = TRUE)
   check("spectrum", spectrum$values)
   # Eigenvectors of clustered eigenvalues are not determined: the leading ones,
   # |e| = 1 and e'K^2 e for e = (1, ..., 1) / sqrt(n) are.
   first <- got("spectrum_first")
-  want <- abs(colMeans(spectrum$vectors)) * sqrt(160)
+  want <- abs(colMeans(spectrum$vectors)) * sqrt(260)
   small(max(abs(first - want)[1:10]), 1e-10, "spectrum_first")
   small(abs(sum(first^2) - 1), 1e-12, "spectrum_first (sum)")
   square <- mean(rowSums(large)^2)
   small(abs(sum(first^2 * got("spectrum")^2) - square), 1e-12 * square,
         "spectrum_first (square)")
   # The condition number is 140.
-  shifted <- large + 0.5 * diag(160)
+  shifted <- large + 0.5 * diag(260)
   check("tridiag_solve", solve(shifted, got("tridiag_applied")), 1e-12)
 
   for (suffix in c("", "_divide", "_large")) {
@@ -501,14 +501,14 @@ check_spectra <- function() {
   }
   check("leading", spectrum$values[1:5])
   check_vectors("leading_vectors", large, got("leading"),
-                got_matrix("leading_vectors", 160), 1e-12)
+                got_matrix("leading_vectors", 260), 1e-12)
   same("fix_sign", c(-0.5, 0.9, -0.9))
-  line <- gram(31, 160, 1)
+  line <- gram(31, 260, 1)
   for (name in c("range", "range_all")) {
     values <- got(name)
     check(name, eigen(line, symmetric = TRUE)$values[seq_along(values)])
     check_vectors(paste0(name, "_vectors"), line, values,
-                  got_matrix(paste0(name, "_vectors"), 160), 1e-12)
+                  got_matrix(paste0(name, "_vectors"), 260), 1e-12)
   }
 
   k_points <- gram(34, 600, 2)
@@ -561,7 +561,7 @@ check_scores <- function(k) {
   # solve() loses the condition number, 5e4 at the smallest lambda
   check("loocv", vapply(lambda, loocv, 0, k), 1e-10)
   check("loocv_target", vapply(lambda, loocv, 0, k, f, 1.5), 1e-10)
-  check("loocv_range", vapply(lambda, loocv, 0, gram(31, 160, 1)), 1e-10)
+  check("loocv_range", vapply(lambda, loocv, 0, gram(31, 260, 1)), 1e-10)
   check("printed", vapply(lambda, printed, 0), 1e-10)
   check("gcv", vapply(lambda, gcv, 0), 1e-10)
 }

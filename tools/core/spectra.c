@@ -14,7 +14,7 @@
 
 /* Matrices in full: reductions, spectra, scores along a path of lambda. */
 
-enum { N = 50, LARGE = 160, D = 3 };
+enum { N = 50, LARGE = 260, D = 3 };
 
 static void copy(double *to, const double *from, size_t count) {
   memcpy(to, from, count * sizeof *to);
