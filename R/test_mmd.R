@@ -29,9 +29,14 @@
 #' The MMD alone sees shifts best, and little else: neither correlation nor
 #' spread in many columns. So the test of points with the KME, a kernel whose
 #' values k(x, x) are 1, permutations, and nothing else asked for, is a joint
-#' one: to 400 points that of `filter = TRUE`, to 3,000 that of
-#' `test_filter(order = c(0, 1, 2, "gpk", "moments"))`, which takes less time;
-#' `print()` says which statistic was the largest. With more points, of a `gram`
+#' one of seven statistics, to 3,000 points that of
+#' `test_filter(ratio = c(0.1, 0.001), order = c(0, 1, "gpk", "moments"))`: the
+#' MMD, shifts along directions in which the points vary little, sums within
+#' samples and moments. These have the power of all statistics together in a
+#' few columns. Where there are more columns than a quarter of the points, to
+#' 400 points, the test is that of `filter = TRUE`, whose spectral profiles see
+#' more there and take most of its time. `print()` says which statistic was the
+#' largest. With more points than 3,000, of a `gram`
 #' or a `dist` object, with other estimators or null distributions, many
 #' bandwidths, bins or an explicit `statistic` it is the MMD alone, as it is by
 #' `filter = "none"`; with `blocks` or factors among columns it is one of a few

@@ -1,4 +1,4 @@
-# What mmd_test() takes by default, the joint test of twelve statistics, beside
+# What mmd_test() takes by default, a joint test of several statistics, beside
 # the MMD alone, the nine of a spectral filter, and each of its own statistics.
 #
 #   low    power in 1 to 10 columns, two samples of 50 points: nine designs and

@@ -22,8 +22,8 @@ km_status km_tridiag_solve(size_t n, const double *diag, const double *off, doub
                            double *x, double *work);
 
 /*
- * The `count` leading eigenpairs (n: all) of a symmetric matrix, by km_axes where n is small, else by
- * km_tridiag, LAPACK's dstemr and km_tridiag_back: 4 n^3 / 3 + 5 n^2 count flops, 480 n +
+ * The `count` leading eigenpairs (n: all) of a symmetric matrix, by km_axes where n is small, else
+ * by km_tridiag, LAPACK's dstemr and km_tridiag_back: 4 n^3 / 3 + 5 n^2 count flops, 480 n +
  * min(count, 1600) n doubles of scratch.
  * poll is asked by the first and the last step, not by LAPACK, which takes O(n count). a: n x n,
  * both halves, destroyed; values: count, decreasing; vectors: n x count, with the signs of

@@ -262,13 +262,18 @@ test_that("the joint test is the default where nothing else is asked for", {
   set.seed(1)
   z <- matrix(rnorm(401 * 2), 401)
   two <- rep(1:2, c(200, 201))
-  count <- \(..., x = z[1:400, ], groups = two[1:400]) {
-    NROW(mmd_test(x ~ groups, ...)$statistics)
-  }
-  expect_identical(count(B = 19), 12L)
-  expect_identical(count(B = 19, x = z, groups = two), 13L)
-  few <- \(...) count(x = z[181:220, ], groups = two[181:220], B = 19, ...)
-  expect_identical(few(kernel = kernel_laplace(1)), 12L)
+  count <- \(x, groups, ...) NROW(mmd_test(x ~ groups, B = 19, ...)$statistics)
+  # Seven at every size; where columns outnumber a quarter of the points those
+  # of filter = TRUE, to 400 points.
+  expect_identical(count(z[1:400, ], two[1:400]), 7L)
+  expect_identical(count(z, two), 7L)
+  wide <- matrix(rnorm(401 * 101), 401)
+  expect_identical(count(wide[1:40, 1:10], two[181:220]), 7L)
+  expect_identical(count(wide[1:40, 1:11], two[181:220]), 12L)
+  expect_identical(count(wide[1:400, ], two[1:400]), 12L)
+  expect_identical(count(wide, two), 7L)
+  few <- \(...) count(z[181:220, ], two[181:220], ...)
+  expect_identical(few(kernel = kernel_laplace(1)), 7L)
   for (asked in list(
     list(filter = "none"), list(kernel = kernel_energy()),
     list(kernel = kernel_linear()), list(estimator = "skmse"),
@@ -285,7 +290,8 @@ test_that("the joint test is the default where nothing else is asked for", {
                    c(399L, 999L, 399L))
   test <- mmd_test(z[181:200, ], z[201:220, ])
   expect_match(paste(capture.output(print(test)), collapse = " "),
-               "12 statistics, of which .* filter = \"none\" is MMD.2 alone")
-  expect_identical(update(test, filter = TRUE, B = 19)$statistics$statistic,
+               "7 statistics, of which .* filter = \"none\" is MMD.2 alone")
+  same <- test_filter(ratio = c(0.1, 0.001), order = c(0, 1, "gpk", "moments"))
+  expect_identical(update(test, filter = same, B = 19)$statistics$statistic,
                    test$statistics$statistic)
 })
