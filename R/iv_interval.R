@@ -169,7 +169,7 @@ line_sums <- function(task, unit) {
   added <- if (is.null(task$clusters)) identity else
     \(m) as.matrix(rowSums(m))
   over_rows(task, action_root(task, task$whole, "d"), seq_along(task$y),
-            \(z, t, x, own, i) {
+            \(z, t, x, half, i) {
     y <- added(x * rep(drop(product(t, c(1, -out) / unit)), each = nrow(x)))
     x <- added(x * rep(z[, 1L], each = nrow(x)))
     both <- tcross(x, y)

@@ -146,18 +146,17 @@ with_design <- function(task, controls, weights, clusters, correct, linear) {
 
 is_linear_column <- \(task, n) seq_len(n) <= ncol(task$straight)
 
-# Adds up value(z, t, x, own, i), which returns matrices for some rows i: z are
+# Adds up value(z, t, x, half, i), which returns matrices for some rows i: z are
 # the features of the learner in these rows, t their targets, x = R'^{-1}F' the
-# features of the instruments, and own() multiplies a matrix with a row for each
-# of them by D. With clusters D has the blocks of P that belong to the clusters,
-# and value() gets one cluster at a time.
+# features of the instruments, and half() multiplies a matrix with a row for
+# each of them by a matrix H with H'H = D. With clusters D has the blocks of P
+# that belong to the clusters, and value() gets one cluster at a time.
 over_rows <- function(task, root, rows, value) {
   alone <- is.null(task$clusters)
   value_of <- \(i) {
     x <- root$times(t(task_features(task, "d", i)))
-    own <- if (alone) \(z) column_dots(x) * z else
-      \(z) cross(x, product(x, z))
-    value(task_features(task, "a", i), task_targets(task, i), x, own, i)
+    half <- if (alone) \(z) sqrt(column_dots(x)) * z else \(z) product(x, z)
+    value(task_features(task, "a", i), task_targets(task, i), x, half, i)
   }
   if (alone) {
     return(sum_panels(task, rows, value_of))
@@ -169,8 +168,9 @@ over_rows <- function(task, root, rows, value) {
 # The part of A and b by which rows predict themselves: square = Z'DZ, with =
 # Z'D[y, C], and df = tr D.
 own_moments <- function(task, whole, rows) {
-  over_rows(task, action_root(task, whole, "d"), rows, \(z, t, x, own, i) {
-    list(square = cross(z, own(z)), with = cross(z, own(t)), df = sum(x^2))
+  over_rows(task, action_root(task, whole, "d"), rows, \(z, t, x, half, i) {
+    z <- half(z)
+    list(square = cross(z), with = cross(z, half(t)), df = sum(x^2))
   })
 }
 
@@ -241,22 +241,15 @@ line_system <- function(task, system) {
 # --- Errors ------------------------------------------------------------------
 
 # For each linear column, with standard deviation 1 and mean 0, its values and
-# what the instruments say of them: a data frame of fitted and actual.
-first_stage_values <- function(task) {
-  line <- seq_len(ncol(task$straight))
-  if (!length(line)) {
-    return(NULL)
-  }
-  moment <- task$whole$d
-  theta <- solve_action(task, moment$gram, moment$n, "d",
-                        take_columns(moment$with, line))
-  panels <- feature_panels(seq_along(task$y), map_width(task))
-  fitted <- do.call(rbind, lapply(panels, \(i) {
-    product(task_features(task, "d", i), theta) / sqrt(row_weights(task, i))
-  })) + product(task$design, take_columns(task$partial$a, line))
+# what the instruments say of them: a data frame of fitted and actual. `fitted`
+# has this of residuals on the design.
+first_stage_values <- function(task, fitted) {
+  line <- seq_len(ncol(fitted))
+  fitted <- fitted / sqrt(row_weights(task, seq_along(task$y))) +
+    product(task$design, take_columns(task$partial$a, line))
   x <- task$straight
   middle <- colMeans(x)
-  stats::setNames(lapply(seq_along(middle), \(j) {
+  stats::setNames(lapply(line, \(j) {
     data.frame(fitted = fitted[, j] - middle[j], actual = x[, j] - middle[j])
   }), colnames(x))
 }
@@ -295,12 +288,13 @@ iv_errors <- function(task, system, shown = NULL, mu = 0) {
     # Each column of the design takes a degree of freedom.
     covariance = product(bread, product(sums$meat, bread)) /
       (1 - (ncol(design) - 1) / length(task$y)),
-    clusters = nlevels(task$clusters), first = first_stage_values(task),
+    clusters = nlevels(task$clusters), first = if (ncol(sums$fitted)) first_stage_values(task, sums$fitted),
     overid = over_identification(sums$law, left)
   )
 }
 
-# Returns two sums over rows, or clusters. `meat` has the products of the scores
+# Returns two sums over rows, or clusters, and `fitted`, what the instruments say
+# of the linear columns. `meat` has the products of the scores
 # of the coefficients of the design and of theta, with the residuals that `less`
 # makes of features and targets. `law` has the products ll'r^2 of the moments,
 # with the residuals that `final` makes.
@@ -309,12 +303,17 @@ score_sums <- function(task, system, inverse, less, final) {
   # y~ is a residual on the design, and so the corrections of the scores are DZ
   # less its projection on the design, whose coefficients are `lost`.
   lost <- product(inverse, t(take_columns(task$whole$d$own$with, -1L)))
-  over_rows(task, action_root(task, task$whole, "d"), seq_along(task$y),
-            \(z, t, x, own, i) {
+  root <- action_root(task, task$whole, "d")
+  line <- seq_len(ncol(task$straight))
+  fitted <- matrix(0, length(task$y), length(line))
+  along <- root$times(take_columns(task$whole$d$with, line))
+  sums <- over_rows(task, root, seq_along(task$y), \(z, t, x, half, i) {
+    fitted[i, ] <<- cross(x, along)
     both <- cbind(z, t)
     e <- drop(product(both, less))
     design <- take_columns(t, -1L)
-    moved <- own(z) - product(design, lost)
+    own <- if (alone) column_dots(x) * z else cross(x, half(z))
+    moved <- own - product(design, lost)
     scores <- cbind(design, cross(x, system$x) - task$correct * moved)
     scores <- e * scores
     directions <- x * rep(drop(product(both, final)), each = nrow(x))
@@ -324,6 +323,7 @@ score_sums <- function(task, system, inverse, less, final) {
     }
     list(meat = cross(scores), law = tcross(directions))
   })
+  c(sums, list(fitted = fitted))
 }
 
 # Returns the inverse of the normal matrix, for the design and for theta.
