@@ -288,7 +288,8 @@ iv_errors <- function(task, system, shown = NULL, mu = 0) {
     # Each column of the design takes a degree of freedom.
     covariance = product(bread, product(sums$meat, bread)) /
       (1 - (ncol(design) - 1) / length(task$y)),
-    clusters = nlevels(task$clusters), first = if (ncol(sums$fitted)) first_stage_values(task, sums$fitted),
+    clusters = nlevels(task$clusters),
+    first = if (ncol(sums$fitted)) first_stage_values(task, sums$fitted),
     overid = over_identification(sums$law, left)
   )
 }
