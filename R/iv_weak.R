@@ -294,8 +294,8 @@ iv_errors <- function(task, system, shown = NULL, mu = 0) {
   )
 }
 
-# Returns two sums over rows, or clusters, and `fitted`, what the instruments say
-# of the linear columns. `meat` has the products of the scores
+# Returns two sums over rows, or clusters, and `fitted`, what the instruments
+# say of the linear columns. `meat` has the products of the scores
 # of the coefficients of the design and of theta, with the residuals that `less`
 # makes of features and targets. `law` has the products ll'r^2 of the moments,
 # with the residuals that `final` makes.
