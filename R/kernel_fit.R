@@ -73,14 +73,15 @@ fit_units <- function(kernel, x, scale = NULL, name = "x") {
   }
   z <- scale_points(kernel, x)
   kernel <- fit_kernel(kernel, z, name)
-  if (is.null(scale) && !kernel_has(kernel, "scaling") &&
-        !kernel_has(kernel, "function")) {
-    parts <- Filter(\(part) length(part$bandwidth) <= 1L, kernel_parts(kernel))
+  scaled <- kernel_has(kernel, "scaling")
+  if (is.null(scale) && !scaled && !kernel_has(kernel, "function")) {
+    parts <- kernel_parts(kernel)
+    parts <- parts[lengths(lapply(parts, `[[`, "bandwidth")) <= 1L]
     for (at in unique(lapply(parts, `[[`, "at"))) {
       warn_units(if (is.null(at)) x else take_columns(x, at), name)
     }
   }
-  new_units(kernel, z, if (kernel_has(kernel, "scaling")) x)
+  new_units(kernel, z, if (scaled) x)
 }
 
 check_scaled_kernel <- function(kernel, x, scale, name) {

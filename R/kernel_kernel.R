@@ -414,12 +414,14 @@ kernel_has <- function(kernel, property) {
   if (!is.list(kernel) || !inherits(kernel, "kernmean_kernel")) {
     return(FALSE)
   }
+  # `$` looks for methods of a class.
+  kernel <- unclass(kernel)
   family <- kernel_families[[kernel$family]]
   # A product has no closed form, even if its factors have one.
   property == "scaling" && !is.null(kernel$scaling) ||
-    property %in% family$has ||
-    isTRUE(kernel$degree <= family$up_to[property]) ||
-    property %in% family$if_parts &&
+    any(family$has == property) || !is.null(family$up_to) &&
+    any(kernel$degree <= family$up_to[property], na.rm = TRUE) ||
+    !is.null(kernel$parts) && any(family$if_parts == property) &&
       all(vapply(kernel$parts, kernel_has, NA, property)) &&
       (property != "closed form" || all(part_times(kernel$parts) > 0))
 }
@@ -427,7 +429,7 @@ kernel_has <- function(kernel, property) {
 # k(x, x) where it is the same for all x, else NULL.
 flat_diagonal <- function(kernel) {
   if (kernel_has(kernel, "flat diagonal")) {
-    sum(part_times(kernel_parts(kernel)))
+    if (is.null(kernel$parts)) 1 else sum(part_times(kernel$parts))
   }
 }
 

@@ -23,7 +23,8 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
   if (kernel_has(kernel, "parts")) {
     return(sum_source(kernel, x, y, center))
   }
-  points <- y %||% x
+  kernel <- unclass(kernel)
+  points <- if (is.null(y)) x else y
   d <- ncol(points)
   scale <- rep_len(if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth,
                    d)
@@ -31,7 +32,7 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
     center <- center %||% numeric(d)
   } else {
     ends <- .Call(C_r_column_ranges, points)
-    center <- center %||% exact_center(ends[1L, ], ends[2L, ])
+    if (is.null(center)) center <- exact_center(ends[1L, ], ends[2L, ])
     if (kernel$family == "energy") {
       ends <- .Call(C_r_column_ranges, rbind(x, y))
     }

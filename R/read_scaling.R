@@ -247,7 +247,7 @@ most_units_apart <- 10
 warn_units <- function(x, name) {
   spreads <- if (nrow(x) > 1L) .Call(C_r_column_spreads, x)
   varying <- spreads[is.finite(spreads)]
-  factor <- if (length(varying) > 1L) exp(diff(range(varying))) else 1
+  factor <- if (length(varying) > 1L) exp(max(varying) - min(varying)) else 1
   if (factor > most_units_apart) {
     top <- which.max(spreads)
     column <- if (is.null(colnames(x))) paste("column", top) else
