@@ -10,9 +10,11 @@
  * Z <- QZ for the Q = H Q_1 Q_2 of the tridiagonal reduction (tridiag.c), a product of reflectors,
  * which are applied in blocks, I - V S V', to panels of columns of Z that lie row by row.
  *   Q_2: a block holds the reflectors of BAND columns at one step down the band, each a row lower
- *   than the one before, so V is 2 BAND x BAND, a band itself. Block (sweep, step) touches the rows
- *   that (sweep, step - 1) and (sweep + 1, step - 2 .. step) touch, and follows these. SWEEPS of
- *   them go down a panel one behind the other, so that its rows are fetched once for all.
+ *   than the one before. FEW of them at a time pass over the REACH rows that they touch: their
+ *   products with these stay in registers, and zeros of V cost an eighth of the flops, where one V
+ *   of 2 BAND rows for all BAND would cost half of them. Block (sweep, step) touches the rows that
+ *   (sweep, step - 1) and (sweep + 1, step - 2 .. step) touch, and follows these. SWEEPS of them go
+ *   down a panel one behind the other, so that its rows are fetched once for all.
  *   Q_1: a block holds WIDE columns.
  * What a block needs is prepared once for SLOTS panels. A column of Z costs 5 n^2 flops. Scratch:
  * about 480 n doubles and 1.05 n for each column of Z, up to 1,600 of them. The bits of a column
@@ -26,7 +28,10 @@ enum {
   PANEL = 8 * BAND, /* columns at most */
   SLOTS = 8,        /* panels that are worked on at a time */
   SWEEPS = 4,
-  BLOCK = 2 * TILE * BAND, /* V, then -VS */
+  FEW = 4,
+  REACH = BAND + FEW - 1,
+  PART = FEW * REACH + FEW * FEW, /* V of FEW reflectors, REACH x FEW, and -S, both row-major */
+  BLOCK = BAND / FEW * PART,
   WORTH = KM_BAND_WORTH
 };
 
@@ -85,41 +90,80 @@ static void negative_factor(size_t b, const double *gram, const double *tau, dou
   }
 }
 
-/* Block `step` of the sweep that starts with column k0: V, and -VS. */
+/* Block `step` of the sweep that starts with column k0. */
 static void prepare_step(const backward *s, size_t k0, size_t step, double *block) {
   const size_t n = s->n, top = k0 + 1 + step * BAND;
-  double *v = block, *times = block + TILE * BAND;
-  double tau[BAND] = {0}, gram[BAND * BAND] = {0}, compact[BAND * BAND];
   memset(block, 0, BLOCK * sizeof *block);
-  for (size_t q = 0; q < BAND && top + q < n && k0 + q + 2 < n; q++) {
-    const size_t count = smaller(BAND, n - top - q);
-    const double *kept = s->a + km_kept_offset(n, k0 + q, step);
-    tau[q] = kept[0];
-    v[q * BAND + q] = 1;
-    for (size_t l = 1; l < count; l++) v[(q + l) * BAND + q] = kept[l];
+  for (size_t c = 0; c < BAND; c += FEW) {
+    double *v = block + c / FEW * PART, tau[FEW] = {0}, gram[FEW * FEW] = {0};
+    for (size_t q = 0; q < FEW && top + c + q < n && k0 + c + q + 2 < n; q++) {
+      const size_t count = smaller(BAND, n - top - c - q);
+      const double *kept = s->a + km_kept_offset(n, k0 + c + q, step);
+      tau[q] = kept[0];
+      v[q * FEW + q] = 1;
+      for (size_t l = 1; l < count; l++) v[(q + l) * FEW + q] = kept[l];
+    }
+    for (size_t l = 0; l < REACH; l++)
+      for (size_t i = 0; i < FEW; i++)
+        for (size_t k = 0; k < FEW; k++) gram[i * FEW + k] += v[l * FEW + i] * v[l * FEW + k];
+    negative_factor(FEW, gram, tau, v + FEW * REACH);
   }
-  const factor left = {v, BAND, 1}, across = {v, 1, BAND};
-  km_multiply(BAND, BAND, TILE, left, v, BAND, gram, BAND);
-  negative_factor(BAND, gram, tau, compact);
-  km_multiply(TILE, BAND, BAND, across, compact, BAND, times, BAND);
 }
 
-/* x <- (I - VSV') x for rows of BAND columns. V(l, k) is zero but for k <= l < k + BAND, VS but for
-   l < k + BAND: 8 columns, or rows, are treated as one. */
-static void apply_step(const double *block, double *x) {
-  double inner[BAND * BAND] = {0};
-  for (size_t k = 0; k < BAND; k += 8) {
-    const factor v = {block + k * BAND + k, BAND, 1};
-    km_multiply(8, BAND, BAND + 8, v, x + k * BAND, BAND, inner + k * BAND, BAND);
-  }
-  const double *times = block + TILE * BAND;
-  const factor whole = {times, 1, BAND};
-  km_multiply(BAND + 8, BAND, BAND, whole, inner, BAND, x, BAND);
-  for (size_t k = 8; k < BAND; k += 8) {
-    const factor part = {times + (BAND + k) * BAND + k, 1, BAND};
-    km_multiply(8, BAND, BAND - k, part, inner + k * BAND, BAND, x + (BAND + k) * BAND, BAND);
-  }
+/* x <- (I - VSV') x for the parts of a block, the last one first. x: rows of BAND columns, lanes x
+   vectors of which are treated at a time. */
+INLINE void apply_step_body(const size_t lanes, const size_t vectors, const double *block,
+                            double *x) {
+  for (size_t c = 0; c < BAND; c += lanes * vectors)
+    for (size_t part = BAND / FEW; part-- > 0;) {
+      const double *v = block + part * PART, *t = v + FEW * REACH;
+      double *rows = x + part * FEW * BAND + c, s0[3][8], s1[3][8], s2[3][8], s3[3][8];
+      UNROLL
+      for (size_t p = 0; p < vectors; p++)
+        SIMD
+        for (size_t e = 0; e < lanes; e++) s0[p][e] = s1[p][e] = s2[p][e] = s3[p][e] = 0;
+      for (size_t l = 0; l < REACH; l++) {
+        const double *f = v + l * FEW, *row = rows + l * BAND;
+        UNROLL
+        for (size_t p = 0; p < vectors; p++)
+          SIMD
+          for (size_t e = 0; e < lanes; e++) {
+            const double y = row[p * lanes + e];
+            s0[p][e] += f[0] * y;
+            s1[p][e] += f[1] * y;
+            s2[p][e] += f[2] * y;
+            s3[p][e] += f[3] * y;
+          }
+      }
+      UNROLL
+      for (size_t p = 0; p < vectors; p++)
+        SIMD
+        for (size_t e = 0; e < lanes; e++) {
+          s0[p][e] = t[0] * s0[p][e] + t[1] * s1[p][e] + t[2] * s2[p][e] + t[3] * s3[p][e];
+          s1[p][e] = t[5] * s1[p][e] + t[6] * s2[p][e] + t[7] * s3[p][e];
+          s2[p][e] = t[10] * s2[p][e] + t[11] * s3[p][e];
+          s3[p][e] = t[15] * s3[p][e];
+        }
+      for (size_t l = 0; l < REACH; l++) {
+        const double *f = v + l * FEW, f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3];
+        double *row = rows + l * BAND;
+        UNROLL
+        for (size_t p = 0; p < vectors; p++)
+          SIMD
+          for (size_t e = 0; e < lanes; e++) {
+            double y = row[p * lanes + e];
+            y += f0 * s0[p][e];
+            y += f1 * s1[p][e];
+            y += f2 * s2[p][e];
+            row[p * lanes + e] = y + f3 * s3[p][e];
+          }
+      }
+    }
 }
+
+/* Four sums a vector, and a value of each reflector: so many have the registers of each set. */
+VERSIONS(apply_step, (const double *block, double *x), (8, 3, block, x), (4, 2, block, x),
+         (2, 3, block, x))
 
 /* Sweeps `first` down to `last` of Q_2, prepared in this order. */
 static void apply_sweeps(const backward *s, size_t first, size_t last, double *x) {
@@ -131,7 +175,7 @@ static void apply_sweeps(const backward *s, size_t first, size_t last, double *x
       const size_t strips = s->width / BAND, share = BLOCK / strips;
       for (size_t c = 0; c < strips; c++) {
         fetch(block + BLOCK + c * share, share);
-        apply_step(block, x + (c * s->rows + top) * BAND);
+        apply_step_version()(block, x + (c * s->rows + top) * BAND);
       }
     }
 }
