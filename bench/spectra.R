@@ -1,7 +1,8 @@
 # Rscript bench/spectra.R [n ...]
 # Eigendecompositions against eigen(symmetric = TRUE) as ratios in one run, and
-# what stands on them: F-KMSE selected by exact leave-one-out from data, kernel
-# PCA, shrink_gram(). Beside the first the share of what two cores can multiply
+# what stands on them: F-KMSE selected by exact leave-one-out from data, in 1, 2,
+# 3 and 20 columns, of which the first have few eigenvalues that are more than
+# rounding, kernel PCA, shrink_gram(). Beside the first the share of what two cores can multiply
 # and add. n: by default 1000 and 2000. Run it under each BLAS; the first line
 # names it.
 
@@ -37,6 +38,19 @@ compare <- function(n) {
   bar("F-KMSE from data, time to eigen()'s",
       median(times["flexible", ] / times["its", ]),
       if (fast_blas) 1.3 else 0.2, at_least = FALSE)
+  for (d in c(1, 2, 3, 20)) {
+    points <- matrix(rnorm(d * n), n)
+    narrow <- matrix(kernel_matrix(points, kernel = kernel_rbf("median")), n)
+    rank <- ncol(.Call(internal$C_r_range, narrow)$vectors)
+    few <- in_turn(3, all = .Call(internal$C_r_eigen, narrow, n),
+                   few = .Call(internal$C_r_range, narrow),
+                   flexible = kme(points, kernel_rbf("median"), "fkmse"))
+    row(paste0("F-KMSE, ", d, " columns, rank ", rank),
+        min(few["flexible", ]))
+    bar("its eigenpairs, time to that of all",
+        median(few["few", ] / few["all", ]),
+        c(0.02, 0.1, 0.6, 1.1)[match(d, c(1, 2, 3, 20))], at_least = FALSE)
+  }
   row("values alone", best(.Call(internal$C_r_tridiag, k), 3))
   row("50 leading eigenpairs", best(.Call(internal$C_r_eigen, k, 50L), 3))
   row("shrink_gram(K)", best(shrink_gram(k), 3))
