@@ -152,6 +152,7 @@ void km_permuted_forms(const double *k, const double *l, const km_permutations *
 
 enum {
   GRID = KM_GRID_ROWS * KM_GRID_COLUMNS,
+  DOWN = 16,
   GRID_CACHE = 131072 /* doubles of the rows of l, and of k, that are used together: 1 MB */
 };
 
@@ -164,9 +165,11 @@ typedef struct {
 
 static size_t lay_out_grid(grid_room *s, size_t n, size_t count, double *work) {
   km_scratch scratch = {work, 0};
-  s->down = larger(1, smaller(16, GRID_CACHE / KM_GRID_COLUMNS / n));
+  s->down = larger(1, smaller(DOWN, GRID_CACHE / KM_GRID_COLUMNS / n));
   s->across = larger(1, smaller(16, GRID_CACHE / KM_GRID_ROWS / n));
-  s->rows = take_aligned(&scratch, s->down * n * KM_GRID_COLUMNS);
+  /* No less for more points. */
+  const size_t row = n * KM_GRID_COLUMNS;
+  s->rows = take_aligned(&scratch, smaller(DOWN * row, larger(GRID_CACHE, row)));
   s->sums = take(&scratch, count * GRID);
   s->hits = (int *) take(&scratch, count);
   return scratch.used;

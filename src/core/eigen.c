@@ -266,7 +266,8 @@ static size_t lay_out_rotated(rotated *s, size_t n, double *work) {
 size_t km_eigen_work(size_t n, size_t count, int divide) {
   pairs s;
   rotated all;
-  return n < ROTATED ? lay_out_rotated(&all, n, NULL) : lay_out_pairs(&s, n, count, divide, NULL);
+  const size_t small = lay_out_rotated(&all, smaller(n, ROTATED - 1), NULL);
+  return n < ROTATED ? small : larger(small, lay_out_pairs(&s, n, count, divide, NULL));
 }
 
 /* The solver's own, then the supports of vectors that dstemr tells. */
