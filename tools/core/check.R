@@ -461,6 +461,22 @@ check_spectra <- function() {
   y <- inputs(32, n)
   check("first_reflector", y - 2 * w * sum(w * y) / sum(w^2))
 
+  v <- inputs(36, n)
+  reflect <- diag(n) - 2 * tcrossprod(v) / sum(v^2)
+  reflected <- reflect %*% k %*% reflect
+  check("reflected", reflected)
+  scaled <- got_matrix("scaled", n)
+  power <- log2(scaled[1] / reflected[1])
+  small(abs(power - round(power)), 1e-12, "scaled (a power of 2)")
+  small(max(abs(scaled)), 1, "scaled")
+  t_form <- diag(got("plain_diag"))
+  t_form[cbind(2:n, 1:(n - 1))] <- t_form[cbind(1:(n - 1), 2:n)] <-
+    got("plain_off")
+  q <- got_matrix("plain_axes", n)
+  small(max(abs(q %*% t_form %*% t(q) - scaled)), 1e-12, "plain_axes")
+  small(max(abs(crossprod(q) - diag(n))), 1e-12, "plain_axes (orthogonal)")
+  check("plain_applied", q %*% matrix(inputs(35, 2 * n), n))
+
   check_axes(gram(31, 30, 3), "")
   check_axes(tcrossprod(matrix(inputs(37, 60), 30)), "few_")
 

@@ -3,6 +3,7 @@
 #include "core/center.h"
 #include "core/eigen.h"
 #include "core/krylov.h"
+#include "core/plain.h"
 #include "core/profiles.h"
 #include "core/range.h"
 #include "core/scores.h"
@@ -15,6 +16,12 @@
 /* Matrices in full: reductions, spectra, scores along a path of lambda. */
 
 enum { N = 50, LARGE = 260, D = 3 };
+
+static double dot_of(size_t n, const double *v) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += v[i] * v[i];
+  return sum;
+}
 
 static void copy(double *to, const double *from, size_t count) {
   memcpy(to, from, count * sizeof *to);
@@ -51,6 +58,25 @@ static void reductions(void) {
        "no solution of a tridiagonal system");
   km_tridiag_apply(LARGE, a, tau, y);
   put("tridiag_solve", y, LARGE);
+}
+
+/* One reflection on both sides, then all that make the matrix tridiagonal. */
+static void plain(void) {
+  double *a = gram(31, N, D), *v = inputs(36, N), *q = room(N * N), *y = inputs(35, 2 * N);
+  double *diag = room(N), *off = room(N), *tau = room(N), *w = room(N);
+  km_plain_reflection(N, a, v, 2 / dot_of(N, v), w);
+  put("reflected", a, N * N);
+  for (size_t i = 0; i < N * N; i++) a[i] *= 0x1p200;
+  must(km_plain_scale(N, a) > 190, "a matrix that is not scaled");
+  put("scaled", a, N * N);
+  km_plain_tridiag(N, a, diag, off, tau, w);
+  put("plain_diag", diag, N);
+  put("plain_off", off, N - 1);
+  km_plain_axes(N, a, tau, q);
+  put("plain_axes", q, N * N);
+  km_plain_apply(N, a, tau, 2, y);
+  put("plain_applied", y, 2 * N);
+  must(km_tridiag_plain(N) && !km_tridiag_plain(LARGE), "one way to reduce all matrices");
 }
 
 /* Of a matrix with many eigenvalues of 0, too. */
@@ -207,6 +233,7 @@ static void subset_spectra(void) {
 
 void run_spectra(void) {
   reductions();
+  plain();
   small_axes();
   subset_spectra();
   eigen();
