@@ -25,7 +25,7 @@ void km_cut_gains(const km_cuts *cuts, double *gains, double *work, km_poll poll
 /*
  * costs_ji, j >= i: the squared distances of bins i .. j from their mean, in a metric made of the
  * differences of neighbors but for those at `count` cuts, the last bins before them (from 1 on).
- * x: r x n, of mean 0; costs: n x n, nothing above the diagonal.
+ * x: r x n, of mean 0; costs: n x n, what is above the diagonal is of no use.
  */
 size_t km_segment_costs_work(size_t n, size_t r);
 void km_segment_costs(size_t n, size_t r, const double *x, size_t count, const int *cuts,

@@ -79,6 +79,8 @@ static void changes(void) {
   put("cut_gains", gains, (DAYS - 1) * COUNT);
   km_segment_costs(DAYS, R, x, CUTS, cuts, costs, room(km_segment_costs_work(DAYS, R)),
                    poll);
+  for (size_t i = 0; i < DAYS; i++)
+    for (size_t j = 0; j < i; j++) costs[j + i * DAYS] = 0;
   put("segment_costs", costs, DAYS * DAYS);
   km_segments(DAYS, costs, LEAST, MOST, totals, last, room(DAYS * MOST), poll);
   put("segment_totals", totals, MOST);
