@@ -1,10 +1,10 @@
 # Rscript bench/spectra.R [n ...]
 # Eigendecompositions against eigen(symmetric = TRUE) as ratios in one run, and
-# what stands on them: F-KMSE selected by exact leave-one-out from data, in 1, 2,
-# 3 and 20 columns, of which the first have few eigenvalues that are more than
-# rounding, kernel PCA, shrink_gram(). Beside the first the share of what two cores can multiply
-# and add. n: by default 1000 and 2000. Run it under each BLAS; the first line
-# names it.
+# what stands on them: F-KMSE selected by exact leave-one-out from data, in 1,
+# 2, 3 and 20 columns, of which the first have few eigenvalues that are more
+# than rounding, kernel PCA, shrink_gram(). Beside the first the share of what
+# two cores can multiply and add. n: by default 1000 and 2000. Run it under each
+# BLAS; the first line names it.
 
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
