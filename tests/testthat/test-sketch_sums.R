@@ -360,8 +360,9 @@ test_that("bins go on over chunks, parts and sums", {
   a <- kme_sketch(d[1:41, ], own, bin = 4)
   b <- kme_sketch(d[42:80, ], own, bin = 4)
   features <- \(sketch) new_binned_rows(sketch)$features
-  expect_identical(features(a + b), cbind(features(a), features(b)))
-  expect_identical(features(b + a), cbind(features(b), features(a)))
+  # Sums are made in another order where there are more rows.
+  expect_near(features(a + b), cbind(features(a), features(b)), 1e-13)
+  expect_near(features(b + a), cbind(features(b), features(a)), 1e-13)
   expect_equal(sum((a + b)$left), 4)
   for (both in list(a + b, b + a)) {
     expect_identical(ncol(features(update(both, d[81, ]))), 20L)
