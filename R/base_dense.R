@@ -19,8 +19,8 @@ column_dots <- function(a, b = a) .Call(C_r_column_dots, a, b)
 # The largest entry of each row.
 row_max <- function(m) m[cbind(seq_len(nrow(m)), max.col(m, "first"))]
 
-# The quantiles of each column, a row for each probability, as quantile() has
-# them. All columns are sorted at once.
+# The quantiles of each column of finite numbers, a row for each probability, as
+# quantile() has them. All columns are sorted at once.
 column_quantiles <- function(m, probs) {
   sorted <- matrix(m[order(col(m), m)], nrow(m))
   at <- 1 + (nrow(m) - 1) * probs

@@ -459,7 +459,13 @@ solve_spectrum <- function(g, b, lambda = 0, a = 0) {
   along <- drop(crossprod(u, b))
   moved <- ifelse(values + lambda > 0, 1 / (values + lambda), 0) *
     (a * values * colSums(u) + along)
-  drop(u %*% moved) + if (lambda > 0) (b - drop(u %*% along)) / lambda else 0
+  if (lambda == 0 || ncol(u) == nrow(u)) {
+    return(drop(u %*% moved))
+  }
+  # Where b lies in the range of K the rest is rounding, which is divided by
+  # lambda: it is projected twice.
+  rest <- b - drop(u %*% along)
+  drop(u %*% moved) + (rest - drop(u %*% crossprod(u, rest))) / lambda
 }
 
 # The eigenvalues of a shrunk gram from those of the centered one.

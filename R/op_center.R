@@ -184,7 +184,7 @@ krylov_spectrum <- function(centered, ncomp) {
 dense_spectrum <- function(centered, ncomp) {
   k <- centered_matrix(centered)
   pairs <- if (is.null(ncomp)) .Call(C_r_range, k) else
-    .Call(C_r_eigen, k, ncomp)
+    .Call(C_r_eigen, k, min(ncomp, nrow(k)))
   new_centered_spectrum(pairs, sum(diag(k)), sum(k^2))
 }
 

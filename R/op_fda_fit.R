@@ -18,7 +18,7 @@ new_discriminants <- function(scaling, means, svd, center, ridge, intensity,
        distance = distance, sigma2 = sigma2)
 }
 
-# What the fits of a Gram matrix with any ridge share.
+# These parts of a fit are the same for all ridges of a Gram matrix:
 #   k, unit    K divided by `unit`, so that its squares stay finite: alpha is
 #              then in units of 1/K and r in units of K^2
 #   m          n x C matrix: the class means of the columns of K less `overall`,

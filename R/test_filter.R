@@ -56,7 +56,7 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #'     centered K, entry by entry; `two moments`, the logarithms of the mean
 #'     diagonal and of the mean square of the blocks of the centered K; and
 #'     (its root) `leverages`, the mean diagonal of M in each sample at the
-#'     smallest ratio. They stand in for profiles where these take long.}
+#'     smallest ratio. By default they stand in for profiles, which take long.}
 #'   \item{order `"one-sided"`}{only where asked for, of two samples of points
 #'     or a gram, at a ridge whatever the filter: \eqn{\|(\hat C_x +
 #'     \tau)^{-1/2}(\hat C_x - \hat C_y)(\hat C_x + \tau)^{-1/2}\|^2}{|(C_x +

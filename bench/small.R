@@ -1,7 +1,9 @@
 # Rscript bench/small.R [LIBRARY ...]
 # What small calls cost beside the same done by hand or by others: processor
-# time of 20 points in 4 columns, of tests of 30 and 30 points, and of products
-# with 1 to 30 columns, of which the worst ratio of each size is shown. Other
+# time of 20 points in 4 columns, of tests of 30 and 30 points, of default tests
+# of more (two samples in 5 columns; independence of two columns), of
+# eigenvalues and eigenvectors to those of eigen(), and of products with 1 to 30
+# columns, of which the worst ratio of each size is shown. Other
 # states, installed in the libraries named, are measured in the same run, turn
 # by turn; the least of all. NA: that state has no such call. Run it under each
 # BLAS; the first line names it.
@@ -13,6 +15,7 @@ measure <- '
   y <- matrix(rnorm(80), 20)
   u <- matrix(rnorm(120), 30)
   v <- matrix(rnorm(120), 30)
+  wide <- matrix(rnorm(5000), 1000)
   kernel <- kernel_rbf(2)
   fit <- kme(x, kernel)
   us <- function(code, frame = parent.frame()) {
@@ -40,9 +43,26 @@ measure <- '
     mmd_default = mmd_test(x, y, B = 99),
     hsic_default = hsic_test(x[, 1], x[, 2], B = 99),
     mmd_30 = mmd_test(u, v, filter = "none", B = 199),
-    energy_30 = energy::eqdist.etest(rbind(u, v), c(30, 30), R = 199)
+    energy_30 = energy::eqdist.etest(rbind(u, v), c(30, 30), R = 199),
+    mmd_default_30 = mmd_test(wide[1:30, ], wide[201:230, ]),
+    mmd_default_100 = mmd_test(wide[1:100, ], wide[201:300, ]),
+    mmd_default_200 = mmd_test(wide[1:200, ], wide[201:400, ]),
+    hsic_default_30 = hsic_test(wide[1:30, 1], wide[1:30, 2]),
+    hsic_default_1000 = hsic_test(wide[, 1], wide[, 2])
   )
   each <- vapply(calls, us, 0, environment())
+  # The spectrum of n points, to eigen().
+  spectra <- function(n, vectors) {
+    k <- exp(-as.matrix(dist(wide[1:n, ]))^2 / 8)
+    dimnames(k) <- NULL
+    own <- if (vectors) quote(.Call(kernmean:::C_r_eigen, k, nrow(k))) else
+      quote(kernmean:::spectrum_values(k))
+    us(own) / us(bquote(eigen(k, TRUE, only.values = .(!vectors))))
+  }
+  for (n in c(5, 10, 30, 50, 100)) {
+    each[paste("values", n)] <- spectra(n, FALSE)
+    each[paste("vectors", n)] <- spectra(n, TRUE)
+  }
   # AB, A\'W, W\'A, AB\' and W\'W to those of base R.
   for (name in c("product", "cross", "tcross")) {
     assign(name, get0(name, asNamespace("kernmean")))
@@ -80,11 +100,11 @@ one <- function(library) {
 turns <- lapply(1:3, \(turn) sapply(libraries, one))
 least <- do.call(pmin, turns)
 colnames(least) <- c("this", libraries[-1L])
-products <- grepl(" x ", rownames(least))
+ratios <- grepl(" ", rownames(least))
 cat("BLAS:", extSoftVersion()[["BLAS"]], "\nmicroseconds of processor time\n")
-print(round(least[!products, , drop = FALSE], 1))
-cat("products of 1 to 30 columns to those of base R, the worst\n")
-print(round(least[products, , drop = FALSE], 2))
+print(round(least[!ratios, , drop = FALSE], 1))
+cat("spectra to eigen(), products of 1 to 30 columns to base R, the worst\n")
+print(round(least[ratios, , drop = FALSE], 2))
 ratio <- \(a, b) format(least[a, 1L] / least[b, 1L], digits = 2)
 cat("kme(x, kernel) takes", ratio("kme", "by_hand"),
     "times colMeans() by hand, mmd_test(filter = \"none\") of 30 and 30 points",

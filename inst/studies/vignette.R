@@ -99,7 +99,7 @@ small_png <- function(bmp, most = 16) {
 }
 
 knitr::opts_chunk$set(
-  collapse = TRUE, comment = "#>", fig.align = "center", dpi = 65,
+  collapse = TRUE, comment = "#>", fig.align = "center", dpi = 57,
   dev = "bmp", dev.args = list(pointsize = 11), fig.process = small_png
 )
 # While a chunk runs it draws on a device whose letters are as wide as those of

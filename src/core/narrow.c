@@ -5,7 +5,8 @@
 /*
  * C = AB without packing. Where columns of A are contiguous, patches of C, some vectors of rows by
  * some columns, are summed over k in registers; where rows of A and columns of B are, patches of
- * inner products. All sums run in the order of k, in chunks. 2 m n depth flops.
+ * inner products. Of columns, sums run in the order of k, so that a row of C does not depend on
+ * the others; inner products are summed by lanes. 2 m n depth flops.
  */
 
 enum {
@@ -133,10 +134,16 @@ VERSIONS(dots, (const km_product *of, size_t down, size_t across, size_t i0, siz
 
 static int is_small(const km_product *of) { return km_product_flops(of) <= 1e5; }
 
+/* Columns where both fit, as of a matrix of one row. */
+static int are_dots(const km_product *of) {
+  return of->a.down != 1 && of->a.across == 1 && of->b.down == 1;
+}
+
+/* Few rows of columns would be a single block. */
 int km_is_narrow(const km_product *of) {
-  const int plain = of->fresh && of->times == 1 && of->depth > 0;
-  const int stands = of->a.down == 1 || (of->a.across == 1 && of->b.down == 1);
-  return plain && stands && (of->m <= MOST || of->n <= MOST || is_small(of));
+  const int plain = of->fresh && of->times == 1 && of->depth > 0, dots = are_dots(of);
+  return plain && (dots || of->a.down == 1) &&
+         ((dots && of->m <= MOST) || of->n <= MOST || is_small(of));
 }
 
 /* B'A', a product of as many inner products. */
@@ -151,7 +158,7 @@ static km_product turned(const km_product *of) {
 
 /* A double that is read counts as 16 flops, for what is narrow waits for memory. */
 void km_multiply_narrow(const km_product *product, km_poll poll) {
-  const int dots = product->a.across == 1 && product->b.down == 1;
+  const int dots = are_dots(product);
   const int turn = dots && product->m < product->n;
   const km_product of = turn ? turned(product) : *product;
   const size_t down = turn ? of.ldc : 1, across = turn ? 1 : of.ldc;

@@ -83,12 +83,16 @@ void km_plain_reflection(size_t n, double *a, const double *v, double tau, doubl
   reflect_both(n, n, a, v, tau, w);
 }
 
-/* v (m numbers) <- that of the reflection that leaves only its first number, which is returned. */
+/* v (m numbers) <- that of the reflection that leaves only its first number, which is returned;
+   NaN where there is one, also beside zeros, which fmax() does not see. */
 static double take_reflection(size_t m, double *v, double *tau) {
-  double largest = 0;
+  double largest = 0, sum = 0;
   *tau = 0;
-  for (size_t i = 0; i < m; i++) largest = fmax(largest, fabs(v[i]));
-  if (!(largest > 0)) return 0;
+  for (size_t i = 0; i < m; i++) {
+    largest = fmax(largest, fabs(v[i]));
+    sum += v[i];
+  }
+  if (!(largest > 0)) return sum;
   for (size_t i = 0; i < m; i++) v[i] /= largest;
   const double norm2 = dot(m, v, v), alpha = -copysign(sqrt(norm2), v[0]);
   *tau = 1 / (norm2 - alpha * v[0]);

@@ -18,14 +18,14 @@
  *
  * K - FF' is positive semi-definite and its trace is at most a part of n eps gamma_1, of which
  * |K|_F^2 / tr K is no larger than gamma_1. That holds for no K that has negative eigenvalues: the
- * products of K and of the pairs with a fixed vector of signs must agree.
+ * products of K and of the pairs with a fixed vector from -1 to 1 must agree.
  */
 
 static const double part = 0.125; /* of the rounding: what F may leave out */
 
 typedef struct {
   double *f;                             /* n x cap: F, at the end the eigenvectors */
-  double *sides, *signed_sums, *squares; /* n: the signs, K times these, squares of columns of K */
+  double *sides, *sums, *squares; /* n: numbers, K times these, squares of columns of K */
   double *turned;                        /* n x cap: FV */
   double *gram, *v, *low;                /* cap x cap: F'F; V; L, at the end its inverse */
   double *stage;                         /* scratch of the steps */
@@ -43,7 +43,7 @@ static size_t lay_out(room *s, size_t n, size_t cap, double *work) {
   const size_t factors = larger(km_factor_work(cap), km_triangle_inverse_work(cap));
   s->f = take(&scratch, n * cap);
   s->sides = take(&scratch, n);
-  s->signed_sums = take(&scratch, n);
+  s->sums = take(&scratch, n);
   s->squares = take(&scratch, n);
   const size_t before = scratch.used;
   s->pivoted = take(&scratch, km_lowrank_work(&source, cap));
@@ -68,9 +68,10 @@ size_t km_range_iwork(size_t cap) {
 
 /* Fills what is of K itself; returns |K|_F^2. */
 static double survey(size_t n, const double *k, const room *s) {
-  double *sides = s->sides, *sums = s->signed_sums, *squares = s->squares;
+  double *sides = s->sides, *sums = s->sums, *squares = s->squares;
   uint64_t state = 1;
-  for (size_t i = 0; i < n; i++) sides[i] = next_number(&state) >> 63 ? 1 : -1;
+  for (size_t i = 0; i < n; i++)
+    sides[i] = ldexp((double) (next_number(&state) >> 11), -52) - 1;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(n, k, sides, sums, squares) schedule(static) \
     num_threads(km_threads(2 * (double) n * (double) n))
@@ -113,15 +114,15 @@ static int make_orthonormal(size_t n, size_t rank, const double *u, double *out,
   return 1;
 }
 
-/* Do K and U diag(values) U' give the same with the signs, but for what is rounding? */
+/* Do K and U diag(values) U' give the same with that vector, but for what is rounding? */
 static int agrees(size_t n, size_t rank, double small, const double *values, const double *u,
                   const room *s) {
   double off = 0;
   for (size_t j = 0; j < rank; j++) {
     const double along = dot(n, u + j * n, s->sides);
-    subtract(n, values[j] * along, u + j * n, s->signed_sums);
+    subtract(n, values[j] * along, u + j * n, s->sums);
   }
-  off = dot(n, s->signed_sums, s->signed_sums);
+  off = dot(n, s->sums, s->sums);
   return off <= 4 * small * small * (double) n;
 }
 
@@ -135,7 +136,7 @@ size_t km_range(size_t n, const double *k, size_t cap, double *values, size_t *w
   const double square = survey(n, k, &s);
   for (size_t i = 0; i < n; i++) trace += k[i + i * n];
   *wanted = 0;
-  if (!(trace > 0 && isfinite(square))) return 0;
+  if (!(trace > 0 && square > 0 && isfinite(square))) return 0;
   const double tolerance = part * rounding * (square / trace / trace);
   const size_t columns = km_lowrank(&source, tolerance, cap, iwork, &left, s.pivoted, poll);
   /* The logarithm of what is left falls ever more slowly. */

@@ -107,3 +107,31 @@ test_that("the range does not depend on the number of threads", {
   expect_lt(ncol(one$vectors), 200)
   expect_identical(one, two)
 })
+
+test_that("a small lambda divides no rounding", {
+  set.seed(7)
+  n <- 100
+  q <- qr.Q(qr(matrix(rnorm(n^2), n)))
+  b <- rnorm(n)
+  solved <- \(values, lambda) {
+    k <- tcrossprod(q * rep(sqrt(values), each = n))
+    list(k = k, x = solve_spectrum(new_gram(k), b, lambda, 0.5))
+  }
+  # All eigenvalues are large, so that the inverse is exact up to rounding.
+  full <- solved(runif(n, 1, 2), 1e-12)
+  expect_near(full$x, solve(full$k, b + 0.5 * rowSums(full$k)), 1e-12)
+  # b in the range of a K of rank 20: nothing is left to divide.
+  b <- drop(q[, 1:20] %*% rnorm(20))
+  low <- solved(rep(c(1.5, 0), c(20, 80)), 1e-12)
+  want <- q[, 1:20] %*% crossprod(q[, 1:20], b / 1.5 + 0.5)
+  expect_near(low$x, drop(want), 1e-3)
+})
+
+test_that("an indefinite matrix has no range, and NaN no eigenvalues", {
+  k <- matrix(1, 200, 200)
+  k[2, 2] <- k[3, 3] <- 0.5
+  k[2, 3] <- k[3, 2] <- 1.5
+  expect_lt(min(.Call(C_r_range, k)$values), -0.9)
+  expect_error(.Call(C_r_eigen, matrix(c(1, NaN, NaN, 1), 2), 2L),
+               class = "kernmean_error_numeric")
+})

@@ -378,3 +378,13 @@ test_that("what a linear kernel shows does not depend on the origin", {
   far <- kme_pca(x + 3, kernel_linear(), center = "skmse")$values
   expect_gt(max(abs(near / far[seq_along(near)] - 1)), 1e-6)
 })
+
+test_that("more components than points are as many as there are", {
+  x <- matrix(c(1, 2, 4, 7, 11, 3, 1, 8, 2, 5), 5)
+  expect_warning(fit <- kme_pca(x, ncomp = 10), "more than the rank")
+  expect_identical(dim(fit$scores), c(5L, 4L))
+  # One point has no axes, but a picture.
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_error(plot(kme(x[1, , drop = FALSE], kernel_rbf(1))), NA)
+})
