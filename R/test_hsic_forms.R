@@ -301,9 +301,9 @@ fuse_source <- function(variables, scheme) {
     varies <- moments$variance > n * rounding * pair$norms^2
     c(moments$mean, if (varies) sqrt(moments$variance) else 0)
   }, numeric(2))
+  each <- lapply(parts, lapply, `[[`, "m")
   inner <- \(a, b) sum(.Call(C_r_permuted_grid, each[[a]], each[[b]],
                              matrix(seq_len(n))))
-  each <- lapply(parts, lapply, `[[`, "m")
   list(n = n, grid = grid, means = moments[1L, ], deviations = moments[2L, ],
        scale = 1, moved = 1L,
        share = share_of(inner(1L, 2L), sqrt(inner(1L, 1L) * inner(2L, 2L))))

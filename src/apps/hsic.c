@@ -175,6 +175,10 @@ static size_t lay_out_grid(grid_room *s, size_t n, size_t count, double *work) {
   return scratch.used;
 }
 
+static void take_slot(grid_room *s, size_t n, size_t count, size_t slot, double *work) {
+  lay_out_grid(s, n, count, work + slot * lay_out_grid(s, n, count, NULL));
+}
+
 /* Room for a slot, times the slots. */
 size_t km_permuted_grid_work(size_t n, size_t count) {
   grid_room s;
@@ -242,16 +246,14 @@ static void form_panel(const grid *g, const km_permutations *all, size_t across,
 #endif
     for (size_t slot = 0; slot < SLOTS; slot++) {
       grid_room s;
-      const size_t own = lay_out_grid(&s, n, count, NULL);
-      lay_out_grid(&s, n, count, work + slot * own);
+      take_slot(&s, n, count, slot, work);
       add_grid_rows(g, all, first + rows * slot / SLOTS, first + rows * (slot + 1) / SLOTS, &s);
     }
     if (poll) poll();
   }
   for (size_t slot = 0; slot < SLOTS; slot++) {
     grid_room s;
-    const size_t own = lay_out_grid(&s, n, count, NULL);
-    lay_out_grid(&s, n, count, work + slot * own);
+    take_slot(&s, n, count, slot, work);
     for (size_t a = 0; a < g->ks; a++)
       for (size_t b = 0; b < g->ls; b++)
         for (size_t c = 0; c < count; c++) {

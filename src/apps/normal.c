@@ -19,9 +19,12 @@ enum {
   PAIRS = 64 /* whose exponentials are taken at a time */
 };
 
-/* The sum of a b over n numbers of each sample, or of a where b is NULL. Sums of `lanes` samples
-   are a vector, so that they stay in registers. */
-INLINE void add_up(const size_t lanes, size_t n, const double *a, const double *b, double *sums) {
+typedef enum { PLAIN, PRODUCTS, APART } summand; /* a, a b, (a - b)^2 */
+
+/* Their sum over n numbers of each sample, `step` apart. Sums of `lanes` samples are a vector, so
+   that they stay in registers. */
+INLINE void add_up(const size_t lanes, const summand what, size_t n, size_t step, const double *a,
+                   const double *b, double *sums) {
   double s[LANES / 2][LANES];
   UNROLL
   for (size_t v = 0; v < LANES / lanes; v++)
@@ -32,8 +35,9 @@ INLINE void add_up(const size_t lanes, size_t n, const double *a, const double *
     for (size_t v = 0; v < LANES / lanes; v++)
       SIMD
       for (size_t e = 0; e < lanes; e++) {
-        const size_t at = i * LANES + v * lanes + e;
-        s[v][e] += b ? a[at] * b[at] : a[at];
+        const size_t at = i * step * LANES + v * lanes + e;
+        const double apart = what == APART ? a[at] - b[at] : 0;
+        s[v][e] += what == PLAIN ? a[at] : what == PRODUCTS ? a[at] * b[at] : apart * apart;
       }
   UNROLL
   for (size_t v = 0; v < LANES / lanes; v++)
@@ -45,20 +49,20 @@ INLINE void standardize(const size_t lanes, size_t n, size_t d, double *z) {
   double s[LANES];
   for (size_t l = 0; l < d; l++) {
     double *column = z + l * n * LANES;
-    add_up(lanes, n, column, NULL, s);
+    add_up(lanes, PLAIN, n, 1, column, NULL, s);
     for (size_t i = 0; i < n; i++)
       SIMD
       for (size_t e = 0; e < LANES; e++) column[i * LANES + e] -= s[e] / (double) n;
     for (size_t pass = 0; pass < 2; pass++)
       for (size_t k = 0; k < l; k++) {
         const double *restrict before = z + k * n * LANES;
-        add_up(lanes, n, before, column, s);
+        add_up(lanes, PRODUCTS, n, 1, before, column, s);
         for (size_t i = 0; i < n; i++)
           SIMD
           for (size_t e = 0; e < LANES; e++)
             column[i * LANES + e] -= s[e] / (double) n * before[i * LANES + e];
       }
-    add_up(lanes, n, column, column, s);
+    add_up(lanes, PRODUCTS, n, 1, column, column, s);
     for (size_t e = 0; e < LANES; e++) s[e] = sqrt((double) n / s[e]);
     for (size_t i = 0; i < n; i++)
       SIMD
@@ -70,31 +74,16 @@ INLINE void standardize(const size_t lanes, size_t n, size_t d, double *z) {
 INLINE void add_exps(const size_t lanes, size_t count, double *u, double *sums) {
   double s[LANES];
   km_simd()->exp_all(u, count * LANES, u);
-  add_up(lanes, count, u, NULL, s);
+  add_up(lanes, PLAIN, count, 1, u, NULL, s);
   for (size_t e = 0; e < LANES; e++) sums[e] += s[e];
 }
 
 /* times |to - from|^2 for a point of each sample; times |to|^2 unless these are pairs. */
 INLINE void distances(const size_t lanes, const int pairs, size_t n, size_t d, const double *to,
-                      const double *from, double times, double *restrict u) {
-  double s[LANES / 2][LANES];
-  UNROLL
-  for (size_t v = 0; v < LANES / lanes; v++)
-    SIMD
-    for (size_t e = 0; e < lanes; e++) s[v][e] = 0;
-  for (size_t l = 0; l < d; l++)
-    UNROLL
-    for (size_t v = 0; v < LANES / lanes; v++)
-      SIMD
-      for (size_t e = 0; e < lanes; e++) {
-        const size_t at = l * n * LANES + v * lanes + e;
-        const double apart = pairs ? to[at] - from[at] : to[at];
-        s[v][e] += apart * apart;
-      }
-  UNROLL
-  for (size_t v = 0; v < LANES / lanes; v++)
-    SIMD
-    for (size_t e = 0; e < lanes; e++) u[v * lanes + e] = times * s[v][e];
+                      const double *from, double times, double *u) {
+  add_up(lanes, pairs ? APART : PRODUCTS, d, n, to, pairs ? from : to, u);
+  SIMD
+  for (size_t e = 0; e < LANES; e++) u[e] *= times;
 }
 
 INLINE void means_body(const size_t lanes, size_t n, size_t d, double theta, double *z,
