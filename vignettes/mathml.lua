@@ -7,5 +7,7 @@ function Math(el)
   local html = pandoc.write(plain, "html", options)
   html = html:gsub(' xmlns="[^"]*"', ""):gsub("<annotation.-</annotation>", "")
   html = html:gsub("</?semantics>", ""):gsub(' display="inline"', "")
+  -- Fences stretch, and the first and the last of a row are taken for what they are.
+  html = html:gsub(' stretchy="true" form="%l+"', "")
   return pandoc.RawInline("html", html)
 end
