@@ -34,8 +34,10 @@ is_number <- \(x) is.numeric(x) && length(x) == 1L && !is.na(x)
 # missing. open: the ends are excluded.
 numbers <- function(from = 0, to = Inf, open = FALSE, finite = TRUE,
                     count = NULL) {
+  # An integer64 cannot be compared with the limits before it is made double.
+  fine <- \(x, y = as.double(x)) !is.na(y) & (!finite | is.finite(y)) &
+    (if (open) y > from & (y < to | is.infinite(to)) else y >= from & y <= to)
   one <- identical(count, 1L)
-  # The functions of a kind are short: a copy of them is stored with each kind.
   kind <- new_kind(
     paste0(
       if (one) "a " else if (!is.null(count)) paste0(count, " "),
@@ -44,48 +46,29 @@ numbers <- function(from = 0, to = Inf, open = FALSE, finite = TRUE,
       if (is.finite(to)) paste(if (open) " between" else " from", from,
                                if (open) "and" else "to", to)
     ),
-    \(x) are_numbers(x, count) && all(in_range(x, from, to, open, finite)),
+    \(x) is.numeric(x) && length(x) > 0L && all(fine(x)) &&
+      (is.null(count) || length(x) == count),
     as.double
   )
-  kind$fault <- \(x) describe_outside(x, from, to, open, finite)
+  kind$fault <- \(x) {
+    if (is.numeric(x) && !all(fine(x))) format(x[!fine(x)][1L]) else describe(x)
+  }
   kind
-}
-
-are_numbers <- function(x, count) {
-  is.numeric(x) && length(x) > 0L && (is.null(count) || length(x) == count)
-}
-
-# Which of the numbers are in the range?
-in_range <- function(x, from, to, open, finite) {
-  # An integer64 cannot be compared with the limits before it is made double.
-  y <- as.double(x)
-  inside <- if (open) y > from & (y < to | is.infinite(to)) else
-    y >= from & y <= to
-  !is.na(y) & (!finite | is.finite(y)) & inside
-}
-
-# The first number that is not in the range, or what else came.
-describe_outside <- function(x, ...) {
-  wrong <- if (is.numeric(x)) which(!in_range(x, ...))
-  if (length(wrong)) format(x[wrong[1L]]) else describe(x)
 }
 
 number <- function(...) numbers(..., count = 1L)
 
 count <- function(least = 1L) {
-  kind <- new_kind(paste("a whole number of at least", least),
-                   \(x) is_count(x, least), as.integer)
-  kind$fault <- describe_count
-  kind
-}
-
-is_count <- function(x, least) {
-  is_number(x) && x >= least && x == round(x) && x <= .Machine$integer.max
-}
-
-describe_count <- function(x) {
   most <- .Machine$integer.max
-  paste0(describe(x), if (is_number(x) && x > most) paste("; at most", most))
+  kind <- new_kind(paste("a whole number of at least", least), \(x) {
+    is_number(x) && x >= least && x == round(x) && x <= most
+  }, as.integer)
+  kind$fault <- \(x) {
+    paste0(describe(x), if (is_number(x) && x > most) {
+      paste("; at most", most)
+    })
+  }
+  kind
 }
 
 flag <- new_kind("TRUE or FALSE", \(x) isTRUE(x) || isFALSE(x))

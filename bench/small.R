@@ -27,7 +27,7 @@ measure <- '
         sum((proc.time() - from)[1:2])
       }
       times <- 2
-      while (seconds(times) < 0.03) times <- 2 * times
+      while (seconds(times) < 0.1) times <- 2 * times
       1e6 * min(replicate(3, seconds(times))) / times
     }, error = \\(e) NA)
   }
@@ -95,6 +95,9 @@ one <- function(library) {
     stdout = TRUE, env = c(paste0("R_LIBS=", paste(paths, collapse = ":")),
                            "OMP_NUM_THREADS=1")
   )
+  if (length(found) == 0) {
+    stop("kernmean must be installed in ", toString(paths), call. = FALSE)
+  }
   eval(parse(text = found))
 }
 turns <- lapply(1:3, \(turn) sapply(libraries, one))

@@ -7,7 +7,7 @@ function Math(el)
   local html = pandoc.write(plain, "html", options)
   html = html:gsub(' xmlns="[^"]*"', ""):gsub("<annotation.-</annotation>", "")
   html = html:gsub("</?semantics>", ""):gsub(' display="inline"', "")
-  -- Fences stretch, and the first and the last of a row are taken for what they are.
-  html = html:gsub(' stretchy="true" form="%l+"', "")
+  -- Brackets stretch, and are what opens or closes a row. Bars need to be told.
+  html = html:gsub('<mo stretchy="true" form="%l+">([%(%)%[%]{}])<', "<mo>%1<")
   return pandoc.RawInline("html", html)
 end

@@ -126,7 +126,9 @@ summarize <- function(cell) {
     kernel = cell$kernel, n = cell$n, d = cell$d, estimator = shown_names,
     loss = colMeans(cell$loss), se = apply(cell$loss, 2, standard_error),
     gain = gains["gain", ], gain_se = gains["se", ],
-    smaller = colSums(cell$loss < cell$loss[, "KME"]), of = nrow(cell$loss),
+    # Losses that are the same but for rounding are not smaller.
+    smaller = colSums(cell$loss < (1 - 1e-9) * cell$loss[, "KME"]),
+    of = nrow(cell$loss),
     row.names = NULL
   )
 }

@@ -58,8 +58,9 @@ test_that("it is what kme() selects for the bag alone", {
       expect_near(found$minimum[b], fit$minimum, 1e-12)
       expect_near(stored$minimum[b], fit$minimum, 1e-12)
       expect_near(found$reference[b], fit$reference, 1e-12)
-      # The score is flat at its least value: half of the digits.
-      expect_near(found$lambda[b] / fit$lambda, 1, 1e-4)
+      # Both searches end within some 1e-5 of the logarithm, which may itself
+      # be near 0; 2.2e-5 seen.
+      expect_near(found$lambda[b] / fit$lambda, 1, 5e-5)
       expect_identical(found$border[b], fit$border)
       given <- kme(x[i, , drop = FALSE], kernel, "fkmse", scale = FALSE,
                    lambda = found$lambda[b])
