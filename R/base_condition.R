@@ -30,6 +30,17 @@ without_warning <- function(kind, value) {
   })
 }
 
+# A list of the value of an expression and of the `warnings` of the package on
+# the way, which are not shown.
+hold_warnings <- function(value) {
+  held <- list()
+  value <- withCallingHandlers(value, kernmean_warning = \(w) {
+    held[[length(held) + 1L]] <<- w
+    invokeRestart("muffleWarning")
+  })
+  list(value = value, warnings = held)
+}
+
 # C code (glue_check) calls this with the status of a core routine that failed.
 stop_numeric <- function(routine, status, info) {
   what <- c("met a matrix that is not positive definite", "did not converge")

@@ -1,19 +1,20 @@
 # The shelf base_: doors as tables of arguments, fits with four verbs, errors,
 # words, folds and grids.
 #
-# Offers from base_condition.R: stop_input, stop_kernmean, user_call,
-#   warn_kernmean, without_warning.
+# Offers from base_condition.R: hold_warnings, stop_input, stop_kernmean,
+#   user_call, warn_kernmean, without_warning.
 # Offers from base_describe.R: %||%, count_of, describe,
 #   describe_covariance, digits_shown, element_label, format_bytes,
 #   format_count, format_number, format_several, label_of, quoted, rows_of,
 #   say, shorten.
-# Offers from base_request.R: anything, apply_rules, change_request,
-#   check_dots, check_given, check_order, check_pick, check_result, choice,
-#   count, door_table, flag, given_rows, in_order, is_a, is_finite,
-#   is_number, is_plain_list, is_several, maybe, names2, need_package,
-#   new_kind, number, numbers, printed_digits, program_solution,
-#   quote_words, request, stop_unused, stored, take, take_columns,
-#   take_frame, take_rows, unit_names, unless_given, when.
+# Offers from base_request.R: anything, apply_rules, center_columns,
+#   change_request, check_dots, check_given, check_order, check_pick,
+#   check_result, choice, count, door_table, flag, given_rows, in_order,
+#   is_a, is_finite, is_number, is_plain_list, is_several, maybe, names2,
+#   need_package, new_kind, number, numbers, printed_digits,
+#   program_solution, quote_words, request, stop_unused, stored, take,
+#   take_columns, take_frame, take_rows, times_columns, unit_names,
+#   unless_given, when.
 # Offers from base_memory.R: check_memory, memory_available.
 # Offers from base_fit.R: coefficient_ends, coefficient_rows,
 #   error_freedom, fit_columns, fit_frame, fit_picture, fit_rows,

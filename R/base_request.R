@@ -366,6 +366,11 @@ take_rows <- \(x, i) x[i, , drop = FALSE]
 
 take_columns <- \(x, j) x[, j, drop = FALSE]
 
+# Each column of a matrix times a number, and each less its mean.
+times_columns <- \(x, by) x * rep(by, each = nrow(x))
+
+center_columns <- \(x) x - rep(colMeans(x), each = nrow(x))
+
 # Rows of a matrix or a data frame, elements of a vector.
 take_frame <- function(x, rows) {
   if (is.null(dim(x))) x[rows] else take_rows(x, rows)

@@ -84,10 +84,12 @@ tune_grid <- function(values, losses, rule, wider = NULL, zero = 0,
   shown <- sort(c(shown, beyond))
   best <- least()
   means$se_above <- mean_losses(losses - losses[, best], max(losses), deals)$se
-  limit <- means$score[best] + switch(rule, min = 0, paired = means$se_above,
-                                      "1se" = means$se[best])
-  chosen <- if (rule == "min") best else
-    max(shown[(means$score <= limit)[shown]])
+  limit <- means$score[best] + switch(rule, min = 0, "1se" = means$se[best],
+                                      means$se_above)
+  near <- shown[(means$score <= limit)[shown]]
+  chosen <- switch(rule, min = best, valley = max(best, intersect(
+    near, shown[is_valley(means$score[shown])]
+  )), max(near))
   table <- data.frame(value = values, means,
                       chosen = seq_along(values) == chosen)[shown, ]
   rownames(table) <- NULL
@@ -103,6 +105,9 @@ tune_grid <- function(values, losses, rule, wider = NULL, zero = 0,
     extended = length(beyond) > 0L, highest = !flat && chosen == max(shown)
   )
 }
+
+# Is each number smaller than both of its neighbors?
+is_valley <- function(x) c(FALSE, diff(x) < 0) & c(diff(x) > 0, FALSE)
 
 # The table of the values that were tried for a fit. If there is none the error
 # names the argument that asks for it.

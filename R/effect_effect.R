@@ -165,25 +165,34 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
     asked$functional %||% if (is.factor(treat)) "ate" else "derivative"
   space <- riesz_space(x, c(asked["kernel"], settings),
                        if (is.numeric(treat)) treat, asked$target)
-  arms <- if (is.factor(treat)) {
-    effect_arms(space, treat, functional, asked$reference, asked$target)
-  } else {
-    effect_dose(space, treat, functional, asked$policy)
+  estimate <- \(space) {
+    arms <- if (is.factor(treat)) {
+      effect_arms(space, treat, functional, asked$reference, asked$target)
+    } else {
+      effect_dose(space, treat, functional, asked$policy)
+    }
+    fits <- Map(\(group, name) {
+      fit_arm(space, group, name, weights, y, unit, settings)
+    }, arms$groups, names(arms$groups))
+    combined <- combine_arms(arms, fits, y, weights)
+    c(combined[c("coefficients", "effective", "plugin", "influence")], list(
+      vcov = influence_covariance(combined$influence, clusters, combined$block),
+      fits = fits, rows = lapply(arms$groups, `[[`, "rows"),
+      kernel = space$sample$kernel
+    ))
   }
-  fits <- Map(\(group, name) {
-    fit_arm(space, group, name, weights, y, unit, settings)
-  }, arms$groups, names(arms$groups))
-  combined <- combine_arms(arms, fits, y, weights)
+  choice <- effect_choice(space, c(asked[c("kernel", "target")], settings),
+                          treat, y, weights, clusters)
+  found <- if (is.null(choice)) estimate(space) else
+    best_estimate(estimate, space, choice$kernels)
   new_fit("kme_effect", with_residuals(c(
-    combined[c("coefficients", "effective", "plugin", "influence")],
+    found[c("coefficients", "effective", "plugin", "influence", "vcov", "fits",
+            "rows", "kernel")],
     list(
-      vcov = influence_covariance(combined$influence, clusters,
-                                  combined$block),
-      fits = fits, functional = functional, y = y, treat = treat,
-      names = c("y", "treat"), target = asked$target,
-      rows = lapply(arms$groups, `[[`, "rows"), covs = named_frame(x),
+      columns = if (!is.null(choice)) effect_columns(choice, found, space),
+      functional = functional, y = y, treat = treat,
+      names = c("y", "treat"), target = asked$target, covs = named_frame(x),
       n = n, s.weights = asked$weights, cluster = clusters,
-      kernel = space$sample$kernel,
       naive = naive_effect(y, treat, weights, functional, asked$reference),
       arguments = stored(asked)
     )
@@ -226,7 +235,8 @@ with_residuals <- function(fields) {
 
 # The settings in `control`, which few users need.
 effect_settings <- function(..., lambda = NULL, mu = NULL, folds = NULL,
-                            landmarks = NULL, features = NULL, scale = NULL) {
+                            landmarks = NULL, features = NULL, scale = NULL,
+                            learn = TRUE) {
   request(effect_controls)
 }
 
@@ -237,7 +247,7 @@ arm_ridges$as <- identity
 effect_controls <- door_table(
   "effect_settings", lambda = maybe(arm_ridges), mu = maybe(arm_ridges),
   folds = maybe(count(2L)), landmarks = maybe(count(2L)),
-  features = maybe(count()), scale = maybe(a_scale),
+  features = maybe(count()), scale = maybe(a_scale), learn = flag,
   rules = list(when("landmarks", features = NULL))
 )
 

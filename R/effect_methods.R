@@ -34,8 +34,11 @@ fit_lines.kme_effect <- function(x, digits) {
   names(table) <- c("estimate", "std. error", "2.5 %", "97.5 %")
   c(
     paste(effect_titles[[x$functional]], "by kernel Riesz regression"),
-    effect_rows(x), kernel_lines(x$kernel), "",
-    utils::capture.output(print(table, digits = digits)), "",
+    effect_rows(x),
+    if (is.null(x$columns)) kernel_lines(x$kernel) else
+      columns_lines(x$columns, x$kernel), "",
+    utils::capture.output(print(table, digits = digits)),
+    isotropic_lines(x, number), "",
     if (is.null(x$arguments$control$folds)) "leave-one-out ridges:" else
       "ridges by folds:",
     group_lines(groups, lambda = format_number(groups$lambda, 3L),
@@ -110,13 +113,15 @@ fit_request.kme_effect <- function(x, changes) {
 }
 
 fit_picture.kme_effect <- function(object, type = NULL, level = 0.95) {
-  type <- check_type(type, c("effects", "overlap"))
-  if (type == "overlap") {
-    picture_weights_of("Effective weights", lapply(object$fits, `[[`,
-                                                   "effective"), "Sturges")
-  } else {
-    picture_effects(object, take(level, number(0, 1, open = TRUE)))
-  }
+  type <- check_type(type, c("effects", "overlap",
+                             if (!is.null(object$columns)) "columns"))
+  switch(
+    type, columns = picture_columns(object$columns),
+    effects = picture_effects(object, take(level, number(0, 1, open = TRUE))),
+    overlap = picture_weights_of(
+      "Effective weights", lapply(object$fits, `[[`, "effective"), "Sturges"
+    )
+  )
 }
 
 picture_effects <- function(x, level) {

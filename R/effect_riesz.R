@@ -98,16 +98,20 @@ riesz_left_out <- function(p, s, penalties) {
 
 # --- Choice of the penalties -------------------------------------------------
 
-penalty_grid <- 10^seq(-6, 1, length.out = 29)
-
-# The leave-one-out losses, a number for each penalty; each row is predicted by
-# the fit without its unit: `lambda`, the Riesz loss of alpha, and `mu`, the
-# squared residuals of g.
+# The leave-one-out losses, a row for each unit and a column for each penalty.
+# Each row is predicted by the fit without its unit: `lambda`, the Riesz loss of
+# alpha, and `mu`, the squared residuals of g.
 left_out_losses <- function(p, s, penalties) {
   left <- riesz_left_out(p, s, penalties)
-  list(lambda = colMeans(p$omega * left$alpha^2) -
-         2 * colMeans(s$functional$weights * left$of_alpha),
-       mu = colMeans(p$omega * (left$residuals / max(abs(p$y)))^2))
+  target_unit <- if (p$fixed) p$unit else p$target_unit
+  of_alpha <- s$functional$weights * left$of_alpha / length(target_unit)
+  of_units <- \(rows, unit) {
+    length(unique(unit)) * rowsum(rows, unit, reorder = FALSE)
+  }
+  n <- length(p$y)
+  list(lambda = of_units(rbind(p$omega * left$alpha^2 / n, -2 * of_alpha),
+                         c(p$unit, target_unit)),
+       mu = of_units(p$omega * (left$residuals / max(abs(p$y)))^2 / n, p$unit))
 }
 
 # The penalties lambda of alpha and mu of g (NULL without outcomes) in units of
@@ -123,12 +127,12 @@ choose_penalties <- function(p, s, lambda, mu) {
     above_least <- \(losses) {
       loss <- check_result(losses[[name]], "a leave-one-out loss",
                            "'x' and 'y'")
-      t(loss - min(loss))
+      loss - min(colMeans(loss))
     }
-    found <- tune_grid(grid, \(all) above_least(near), "min")
+    found <- tune_grid(grid, \(all) above_least(near), "valley")
     if (length(found$border)) {
       found <- tune_grid(grid, \(all) above_least(left_out_losses(p, s, all)),
-                         "min", wider_grid(grid))
+                         "valley", wider_grid(grid))
     }
     if (identical(found$border, "smallest")) {
       warn_kernmean("the smallest '", name, "' that was tried, ",

@@ -84,8 +84,7 @@ space_map <- function(space, rows) {
     return(landmark_map(sample, centers, "x"))
   }
   if (!is.null(space$approximation$features)) {
-    return(fourier_map(list(sample = sample), space$approximation$features,
-                       "x"))
+    return(fourier_map(sample, space$approximation$features, "x"))
   }
   # With all that is left of K, one eigenvalue of K/n is a hundredth of the
   # smallest penalty at most. Few rows cost little in full.
@@ -154,6 +153,14 @@ check_slopes <- function(kernel) {
 
 # d k(z + u along, s)/du at u = 0 for each pair of rows z and s.
 section_slopes <- function(kernel, z, s, along) {
+  if (kernel_has(kernel, "parts")) {
+    # Parts of other columns than the direction has are constant along it.
+    moved <- Filter(\(part) any(along[part$at] != 0), kernel$parts)
+    return(Reduce(`+`, lapply(moved, \(part) {
+      part$times * section_slopes(part, take_columns(z, part$at),
+                                  take_columns(s, part$at), along[part$at])
+    }), matrix(0, nrow(z), nrow(s))))
+  }
   along_line <- \(points, weights) {
     drop(product(points, as.matrix(along * weights)))
   }

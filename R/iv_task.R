@@ -1,8 +1,5 @@
 # The shelf iv_: instrumental variables.
 #
-# Offers from iv_map.R: exact_map, fourier_map, landmark_map, map_features,
-#   point_features, section_features, small_map.
-#
 # The task of an instrumental-variable fit: what is asked for, and what the
 # steps of iv_fit.R have found so far.
 

@@ -2,13 +2,13 @@
 # folds over tiles, which are the border to C.
 #
 # Offers from kernel_kernel.R: a_kernel, bandwidth_set, check_definite,
-#   describe_factors, flat_diagonal, format_kernel, kernel_has,
-#   kernel_lines, kernel_of, kernel_parts, new_kernel, same_kernel,
-#   several_positive, squared_kernel.
+#   describe_factors, describe_scaling, flat_diagonal, format_kernel,
+#   kernel_has, kernel_lines, kernel_of, kernel_parts, new_kernel,
+#   same_kernel, several_positive, squared_kernel.
 # Offers from kernel_tile.R: block_means, check_overflow, fold, fold_apply,
 #   fold_diagonal, fold_rows, fold_store, native_source, row_panels.
 # Offers from kernel_fit.R: differ_in_names, fit_kernel, fit_units,
-#   positive_distances, power_of_two.
+#   median_bandwidth, positive_distances, power_of_two.
 # Offers from kernel_mixture.R: check_closed_form, check_covariances,
 #   check_mixture, component_at, components_of, draw_mixture,
 #   gaussian_gram, is_each, mixture_at, mixture_inner, noise_matrix,
@@ -308,7 +308,8 @@ kernel_families <- list(
   "function" = list(formula = "a function of two matrices",
                     title = "kernel given as a function", has = "function"),
   sum = list(formula = "", title = "sum of kernels", has = "parts",
-             if_parts = c("flat diagonal", "one sign", "closed form")),
+             if_parts = c("flat diagonal", "one sign", "closed form",
+                          "derivatives")),
   # These are not kernels but distances, for the median heuristic.
   sqdist = list(formula = "|x - y|^2"),
   l1dist = list(formula = "sum |x - y|")
@@ -417,13 +418,15 @@ kernel_has <- function(kernel, property) {
   # `$` looks for methods of a class.
   kernel <- unclass(kernel)
   family <- kernel_families[[kernel$family]]
-  # A product has no closed form, even if its factors have one.
+  # A product has no closed form and no derivative, even if its factors have
+  # them.
   property == "scaling" && !is.null(kernel$scaling) ||
     any(family$has == property) || !is.null(family$up_to) &&
     any(kernel$degree <= family$up_to[property], na.rm = TRUE) ||
     !is.null(kernel$parts) && any(family$if_parts == property) &&
       all(vapply(kernel$parts, kernel_has, NA, property)) &&
-      (property != "closed form" || all(part_times(kernel$parts) > 0))
+      (!property %in% c("closed form", "derivatives") ||
+         all(part_times(kernel$parts) > 0))
 }
 
 # k(x, x) where it is the same for all x, else NULL.

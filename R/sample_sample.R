@@ -19,11 +19,16 @@
 #   norm2_parts, parts_at, scale_parts, target_parts, values_at,
 #   weights_of, weights_on.
 # Offers from sample_target.R: check_target, check_target_kind, is_mixture.
+# Offers from sample_map.R: exact_map, feature_panels, fourier_map,
+#   function_at, kept_spectrum, landmark_map, map_features, map_function,
+#   map_sums, map_values, new_map, pivoted_map, point_features,
+#   section_features, small_map.
+# Offers from sample_smoother.R: choose_kernel, new_response,
+#   penalty_grid, standard_response, with_kernel.
 #
 # A new kind of sample is a constructor on new_sample(), and methods for the
 # verbs below. Only the files of a kind know what kind it is. One kind is a
 # sketch (sketch_sample.R), which knows only sums over points.
-#
 
 # A sample: points, or other data, from which kernel means are estimated. All
 # fields are public.

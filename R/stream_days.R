@@ -1,6 +1,5 @@
 # The shelf stream_: monitors of streams and changes in them.
 #
-# Offers from stream_days.R: times_columns.
 #
 # Days as points: each group of a sketch is a day (a batch, a bin of time). A
 # day is known by the mean and the covariance of the features of its rows and by
@@ -96,8 +95,6 @@ new_day_units <- function(total, directions) {
     take_columns(pairs$vectors, kept), 1 / sqrt(pairs$values[kept])
   ))
 }
-
-times_columns <- \(x, by) x * rep(by, each = nrow(x))
 
 # Days as points:
 #   x       directions x days matrix, in units in which independent rows have

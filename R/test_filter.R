@@ -354,8 +354,6 @@ pivoted_factor <- function(source, tolerance, most) {
   pivoted
 }
 
-center_columns <- function(x) x - rep(colMeans(x), each = nrow(x))
-
 # Returns l g_tau(l), where tau is the ratio times the largest eigenvalue.
 spectrum_gain <- function(spectrum, ratio, name) {
   l <- spectrum$values

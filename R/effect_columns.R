@@ -1,0 +1,184 @@
+# Which columns matter for an effect: the kernel of its regressions, chosen by
+# left-out losses.
+
+# Up to this many rows choose the kernel.
+most_learned <- 1000L
+
+# The choice of choose_kernel() for the regressions of an effect, or NULL if
+# there is nothing to choose: a kernel that was given or that came with the
+# target, a single column, columns whose axes are turned.
+effect_choice <- function(space, asked, treat, y, weights, clusters) {
+  sample <- space$sample
+  if (!asked$learn || !is.null(asked$kernel) || ncol(sample$x) < 2L ||
+        inherits(asked$target, "kme") || identical(asked$scale, "whiten")) {
+    return(NULL)
+  }
+  n <- sample$n
+  rows <- learning_rows(n, if (is.factor(treat)) treat else rep(1L, n))
+  pool <- if (!is.null(space$pool)) {
+    scale_points(sample$kernel, space$pool)
+  }
+  others <- learning_rows(NROW(pool), rep(1L, NROW(pool)))
+  points <- points_sample(rbind(take_rows(sample$x, rows),
+                                take_rows(pool, others)), sample$kernel)
+  responses <- effect_responses(y[rows], treat[rows])
+  # The rows of a target are a response, too: their odds are a part of alpha.
+  if (length(others)) {
+    here <- rep(0:1, c(length(rows), length(others)))
+    responses <- c(responses, list(new_response(
+      seq_along(here), standard_response(here)
+    )))
+  }
+  unit <- (clusters %||% seq_len(n))[rows]
+  choose_kernel(points, responses, c(weights[rows], rep(1, length(others))),
+                c(unit, max(unit) + seq_along(others)),
+                !is.null(asked$features))
+}
+
+# Some of n rows, in an order that no seed changes; of few rows of an arm all.
+learning_rows <- function(n, arm) {
+  order <- order(.Call(C_r_sequence, n))
+  turn <- stats::ave(seq_len(n), arm[order], FUN = seq_along)
+  sort(order[turn <= pmax(most_learned * tabulate(arm)[arm[order]] / n,
+                          fewest_learned)])
+}
+
+fewest_learned <- 100L
+
+# The outcome in each arm, in units of its standard deviation within arms, and
+# the treatment.
+effect_responses <- function(y, treat) {
+  if (!is.factor(treat)) {
+    return(list(
+      new_response(seq_along(y), standard_response(y), outcome = TRUE),
+      new_response(seq_along(y), standard_response(treat), columns = -1L)
+    ))
+  }
+  levels <- levels(treat)
+  within <- y - stats::ave(y, treat)
+  unit <- max(sqrt(mean(within^2)), 1e-12 * max(abs(y)))
+  arms <- lapply(levels, \(level) {
+    rows <- which(treat == level)
+    new_response(rows, within[rows] / unit, length(rows) / length(y),
+                 outcome = TRUE)
+  })
+  indicators <- outer(as.character(treat), levels, `==`) + 0
+  # Of two levels one says all.
+  told <- if (length(levels) == 2L) 2L else seq_along(levels)
+  c(arms, lapply(told, \(j) {
+    new_response(seq_along(y), standard_response(indicators[, j]),
+                 1 / length(told))
+  }))
+}
+
+# The estimates with the best of some kernels whose standard errors are not
+# `most_error` times those with the last one, the isotropic kernel. A narrow
+# kernel may have a smaller loss where it does not reach the other arm. The
+# warnings are those of the kernel that is taken. `isotropic` has the estimates
+# with the last kernel.
+best_estimate <- function(estimate, space, kernels) {
+  try_kernel <- \(kernel) {
+    space$sample <- with_kernel(space$sample, kernel)
+    hold_warnings(estimate(space))
+  }
+  errors <- \(found) sqrt(diag(found$value$vcov))
+  last <- kernels[[length(kernels)]]
+  isotropic <- try_kernel(last)
+  for (at in seq_along(kernels)) {
+    found <- if (at == length(kernels)) isotropic else
+      try_kernel(kernels[[at]])
+    if (all(errors(found) <= most_error * errors(isotropic), na.rm = TRUE)) {
+      break
+    }
+  }
+  for (held in found$warnings) warning(held)
+  c(found$value, list(taken = names(kernels)[at], isotropic = list(
+    coefficients = isotropic$value$coefficients, errors = errors(isotropic)
+  )))
+}
+
+most_error <- 1.5
+
+# What a fit says of the columns of its kernel.
+#   kernel     the name of the kernel that was taken
+#   losses     a row for each kernel: its left-out loss, and by how many
+#              standard errors that is below the first one's
+#   relevance  a number for each column, at most 1
+#   isotropic  the estimates and errors with the isotropic kernel
+effect_columns <- function(choice, found, space) {
+  list(kernel = found$taken, losses = choice$table,
+       relevance = stats::setNames(choice$slopes,
+                                   c(if (space$dose) "treat",
+                                     colnames(space$columns))),
+       isotropic = found$isotropic)
+}
+
+# --- What a fit says of it ---------------------------------------------------
+
+# The lines of print() on the kernel that was chosen.
+columns_lines <- function(columns, kernel) {
+  losses <- stats::setNames(columns$losses$loss, columns$losses$kernel)
+  shown <- \(name) format_number(losses[[name]], 3L)
+  taken <- columns$kernel
+  strwrap(c(
+    if (taken == "isotropic") kernel_lines(kernel) else {
+      paste0(kernel_words[[taken]], ", ", describe_scaling(kernel))
+    },
+    if (taken == "isotropic") {
+      "no kernel with other widths, and no additive one, predicts better"
+    } else {
+      paste0("left-out loss ", shown(taken), ", of one bandwidth for all ",
+             "columns ", shown("isotropic"))
+    },
+    if (startsWith(taken, "learned")) {
+      paste("columns by relevance:", relevant_words(columns$relevance))
+    }
+  ), 80L, exdent = 2L)
+}
+
+kernel_words <- c(
+  learned = "Gaussian kernel with learned widths",
+  additive = "sum of a Gaussian kernel of each column (0.9) and of all (0.1)",
+  "learned, additive" = paste("sum of a Gaussian kernel of each column (0.9)",
+                              "and of all (0.1) with learned weights")
+)
+
+# "x1 1, x2 0.49, others at most 0.09"
+relevant_words <- function(relevance, most = 4L) {
+  sorted <- sort(relevance, decreasing = TRUE)
+  named <- seq_len(max(1L, min(most, sum(sorted > large_relevance))))
+  rest <- sorted[-named]
+  toString(c(paste(names(sorted)[named], format_number(sorted[named], 2L)),
+             if (length(rest)) {
+               paste("others at most", format_number(rest[1L], 2L))
+             }))
+}
+
+large_relevance <- 0.2
+
+# The estimates with one bandwidth, of those that the choice of the kernel moved
+# by more than a standard error.
+isotropic_lines <- function(x, number) {
+  plain <- x$columns$isotropic
+  moved <- abs(x$coefficients - plain$coefficients) > sqrt(diag(x$vcov))
+  moved <- which(moved)
+  if (length(moved)) {
+    strwrap(paste0("with one bandwidth for all columns: ", paste0(
+      if (length(x$coefficients) > 1L) paste0(names(moved), " "),
+      number(plain$coefficients[moved]), " (", number(plain$errors[moved]), ")",
+      collapse = ", "
+    )), 80L, exdent = 2L)
+  }
+}
+
+# The picture of the relevance of each column.
+picture_columns <- function(columns) {
+  relevance <- sort(columns$relevance, decreasing = TRUE)
+  picture_lines(
+    "Relevance of columns", "root mean squared derivative, to the largest",
+    names(relevance), 0, unname(relevance), \(at) list(
+      points_layer(cbind(unname(relevance), at), main = TRUE)
+    ), data.frame(column = names(relevance), relevance = unname(relevance)),
+    xlim = c(0, 1), col = level_palette[1L], lwd = 2
+  )
+}
