@@ -106,34 +106,61 @@ most_error <- 1.5
 #   relevance  a number for each column, at most 1
 #   isotropic  the estimates and errors with the isotropic kernel
 effect_columns <- function(choice, found, space) {
-  list(kernel = found$taken, losses = choice$table,
-       relevance = stats::setNames(choice$slopes,
-                                   c(if (space$dose) "treat",
-                                     colnames(space$columns))),
+  relevance <- stats::setNames(choice$slopes, c(if (space$dose) "treat",
+                                                colnames(space$columns)))
+  warn_columns(found, space$sample$n / length(relevance))
+  list(kernel = found$taken, losses = choice$table, relevance = relevance,
        isotropic = found$isotropic)
 }
+
+# Warns if the choice of the kernel moves an estimate, and there are few rows
+# for each column from which it is made.
+warn_columns <- function(found, rows) {
+  moved <- abs(found$coefficients - found$isotropic$coefficients) /
+    sqrt(diag(found$vcov))
+  if (rows <= fewest_rows_of_column && isTRUE(max(moved) > small_move)) {
+    at <- which.max(moved)
+    warn_kernmean(
+      "which columns matter is learned from ", format_number(rows, 2L),
+      " rows for each column, and moves the estimate from ",
+      format_number(found$isotropic$coefficients[[at]], 3L), " to ",
+      format_number(found$coefficients[[at]], 3L), "; its interval may be too ",
+      "short", kind = "columns"
+    )
+  }
+}
+
+fewest_rows_of_column <- 15
+small_move <- 0.25
 
 # --- What a fit says of it ---------------------------------------------------
 
 # The lines of print() on the kernel that was chosen.
-columns_lines <- function(columns, kernel) {
-  losses <- stats::setNames(columns$losses$loss, columns$losses$kernel)
-  shown <- \(name) format_number(losses[[name]], 3L)
-  taken <- columns$kernel
+columns_lines <- function(x) {
+  taken <- x$columns$kernel
+  if (taken == "isotropic") {
+    return(c(kernel_lines(x$kernel), paste(
+      "kernels with learned widths and additive kernels predict no better"
+    )))
+  }
+  losses <- x$columns$losses
+  loss <- format_number(losses$loss[match(c(taken, "isotropic"),
+                                          losses$kernel)], 3L)
   strwrap(c(
-    if (taken == "isotropic") kernel_lines(kernel) else {
-      paste0(kernel_words[[taken]], ", ", describe_scaling(kernel))
-    },
-    if (taken == "isotropic") {
-      "no kernel with other widths, and no additive one, predicts better"
-    } else {
-      paste0("left-out loss ", shown(taken), ", of one bandwidth for all ",
-             "columns ", shown("isotropic"))
-    },
+    toString(c(kernel_words[[taken]], describe_scaling(x$kernel))),
+    paste0("left-out loss ", loss[1L], ", of one bandwidth for all columns ",
+           loss[2L]),
     if (startsWith(taken, "learned")) {
-      paste("columns by relevance:", relevant_words(columns$relevance))
+      paste("columns by relevance:", relevant_words(column_relevance(x)))
     }
   ), 80L, exdent = 2L)
+}
+
+# The relevances, largest first, with the user's name of a numeric treatment.
+column_relevance <- function(x) {
+  relevance <- x$columns$relevance
+  if (is.numeric(x$treat)) names(relevance)[1L] <- x$names[2L]
+  sort(relevance, decreasing = TRUE)
 }
 
 kernel_words <- c(
@@ -144,8 +171,7 @@ kernel_words <- c(
 )
 
 # "x1 1, x2 0.49, others at most 0.09"
-relevant_words <- function(relevance, most = 4L) {
-  sorted <- sort(relevance, decreasing = TRUE)
+relevant_words <- function(sorted, most = 4L) {
   named <- seq_len(max(1L, min(most, sum(sorted > large_relevance))))
   rest <- sorted[-named]
   toString(c(paste(names(sorted)[named], format_number(sorted[named], 2L)),
@@ -172,8 +198,8 @@ isotropic_lines <- function(x, number) {
 }
 
 # The picture of the relevance of each column.
-picture_columns <- function(columns) {
-  relevance <- sort(columns$relevance, decreasing = TRUE)
+picture_columns <- function(x) {
+  relevance <- column_relevance(x)
   picture_lines(
     "Relevance of columns", "root mean squared derivative, to the largest",
     names(relevance), 0, unname(relevance), \(at) list(

@@ -36,7 +36,7 @@ fit_lines.kme_effect <- function(x, digits) {
     paste(effect_titles[[x$functional]], "by kernel Riesz regression"),
     effect_rows(x),
     if (is.null(x$columns)) kernel_lines(x$kernel) else
-      columns_lines(x$columns, x$kernel), "",
+      columns_lines(x), "",
     utils::capture.output(print(table, digits = digits)),
     isotropic_lines(x, number), "",
     if (is.null(x$arguments$control$folds)) "leave-one-out ridges:" else
@@ -116,7 +116,7 @@ fit_picture.kme_effect <- function(object, type = NULL, level = 0.95) {
   type <- check_type(type, c("effects", "overlap",
                              if (!is.null(object$columns)) "columns"))
   switch(
-    type, columns = picture_columns(object$columns),
+    type, columns = picture_columns(object),
     effects = picture_effects(object, take(level, number(0, 1, open = TRUE))),
     overlap = picture_weights_of(
       "Effective weights", lapply(object$fits, `[[`, "effective"), "Sturges"

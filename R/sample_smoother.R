@@ -160,7 +160,7 @@ weighted_kernel <- function(x, w) {
   kernel_rbf(bandwidth = s / w)
 }
 
-median_rows <- 250L
+median_rows <- 500L
 
 # A tenth of a Gaussian kernel of all columns, and the rest a mean of Gaussian
 # kernels of each column, with the weights w^2. The bandwidths of the latter are
