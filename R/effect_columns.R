@@ -55,12 +55,10 @@ effect_responses <- function(y, treat) {
     ))
   }
   levels <- levels(treat)
-  within <- y - stats::ave(y, treat)
-  unit <- max(sqrt(mean(within^2)), 1e-12 * max(abs(y)))
+  within <- in_units(y - stats::ave(y, treat))
   arms <- lapply(levels, \(level) {
     rows <- which(treat == level)
-    new_response(rows, within[rows] / unit, length(rows) / length(y),
-                 outcome = TRUE)
+    new_response(rows, within[rows], length(rows) / length(y), outcome = TRUE)
   })
   indicators <- outer(as.character(treat), levels, `==`) + 0
   # Of two levels one says all.
@@ -197,9 +195,11 @@ isotropic_lines <- function(x, number) {
   }
 }
 
-# The picture of the relevance of each column.
+most_columns <- 25L
+
+# The picture of the relevance of each column, or of the most relevant ones.
 picture_columns <- function(x) {
-  relevance <- column_relevance(x)
+  relevance <- utils::head(column_relevance(x), most_columns)
   picture_lines(
     "Relevance of columns", "root mean squared derivative, to the largest",
     names(relevance), 0, unname(relevance), \(at) list(

@@ -23,7 +23,9 @@
 #' a weighted mean of outcomes with the effective weights a (`weights()`), in
 #' which what is left of the imbalance is the product of what both ridges leave.
 #'
-#' Both ridges have the smallest leave-one-out loss, exact for each of 29
+#' Both ridges have the smallest leave-one-out loss (where it has several minima,
+#' the largest ridge at one of these whose loss is within a standard error of the
+#' least), exact for each of 29
 #' values from \eqn{10^{-6}}{10^-6} to 10 (in units of the mean of k(x, x)) from
 #' one eigendecomposition: \eqn{\mu}{mu} that of the outcomes,
 #' \eqn{\lambda}{lambda} the Riesz loss, see [kme_weights()]. The error sums the
@@ -57,6 +59,39 @@
 #' with ridges of its own;
 #' one of more than two numbers is one more column of the kernel.
 #'
+#' @section The kernel: Without a `kernel` four are compared. With standardized
+#'   columns \eqn{x_j}{x_j} they are (1) the isotropic Gaussian kernel, whose
+#'   bandwidth is twice the median distance; (2) the Gaussian kernel with learned
+#'   widths, \eqn{\exp(-\sum_j (x_j - x'_j)^2 / (2 (s/w_j)^2))}{exp(-sum_j (x_j -
+#'   x'_j)^2/(2 (s/w_j)^2))}, s twice the median distance of the columns times
+#'   their weights w; (3) the additive kernel, .1 times the first and .9 times
+#'   the mean over columns of \eqn{\exp(-(x_j - x'_j)^2/8)}{exp(-(x_j -
+#'   x'_j)^2/8)}; (4) the same with the second and the shares
+#'   \eqn{w_j^2/\sum w^2}{w_j^2/sum(w^2)}.
+#'
+#'   The weights are learned (the recursive feature machine of Radhakrishnan and
+#'   others, 2024, with the diagonal of its matrix): ridge regressions of the
+#'   outcome in each arm, and of the treatment on all rows, have squared
+#'   derivatives with the mean \eqn{R_j}{R_j}, weighted by the rows of the
+#'   arms, the next weights are \eqn{(R_j/\max R + .05^2)^{1/2}}{sqrt(R_j/max(R)
+#'   + .05^2)}, divided by the largest, and so on up to five times, or until the
+#'   leave-one-out losses fall by less than 1%. Of a dose the regressions are
+#'   those of the outcome on dose and covariates and of the dose on the
+#'   covariates; a `target` of rows is one more treatment. `clusters` are left
+#'   out as a whole, and `weights` count in all losses.
+#'
+#'   Taken is the kernel with the smallest leave-one-out loss of the outcome in
+#'   the arms, of those whose loss is below that of the first by one standard
+#'   error of the difference and whose estimates have standard errors of at most
+#'   1.5 times those with the first; else the first. The print names it, its
+#'   loss, the columns that matter most, and, where the choice moved an estimate
+#'   by more than its standard error, the estimate with the first.
+#'   `plot(type = "columns")` has the relevances \eqn{(R_j/\max R)^{1/2}}{
+#'   sqrt(R_j/max(R))}: they say by how much the fits depend on a column, and
+#'   are no measure of importance with an error. The same rows learn the kernel
+#'   and make the estimate: in simulations folds were no better, and the claimed
+#'   errors held.
+#'
 #' @section When not to trust it: The warnings are those of [kme_weights()], of
 #'   the effective weights, and one of class `kernmean_warning_levels` of doses
 #'   with fewer than six values. Where arms do not overlap the kernel
@@ -67,6 +102,11 @@
 #'   nothing.
 #'
 #' @inheritSection kme_weights Cost
+#' @section Cost of the choice: Up to eight regressions of each response on at
+#'   most 1,000 of the rows (of few rows of an arm all; chosen without a seed),
+#'   with pivoted factors of at most a column for five rows, but 96:
+#'   \eqn{O(nr^2 + r^3)}{O(n r^2 + r^3)} each; and a second fit, with the first
+#'   kernel.
 #'
 #' @param x Covariates: a numeric matrix or a data frame (factors become 0 and
 #'   1, ordered ones the places of their levels); a formula, `outcome ~
@@ -75,9 +115,8 @@
 #' @param y The outcome, numeric.
 #' @param treat The treatment: a factor, characters, logicals or two numbers, or
 #'   numbers.
-#' @param kernel A kernel with derivatives where these are asked for; `NULL` is
-#'   [kernel_rbf()] with twice the median distance of columns divided by their
-#'   standard deviations.
+#' @param kernel A kernel with derivatives where these are asked for; `NULL`
+#'   chooses one by left-out losses, see below.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method by name.
 #' @param functional See the table; `NULL` is `"ate"`, of numbers
@@ -96,7 +135,8 @@
 #'   `data`.
 #' @param control A list of `lambda` and `mu` (one number, or one for each arm
 #'   by its name), `landmarks` or `features` (a number), `scale` (see [units]),
-#'   and `folds`: a number of random folds (within arms, of whole clusters) for
+#'   `learn` (`FALSE` takes the isotropic kernel in place of the choice), and
+#'   `folds`: a number of random folds (within arms, of whole clusters) for
 #'   the textbook's cross-fitting in place of leave-one-out; the effective
 #'   weights are then those of all rows, whose mean of ay is another estimate.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
@@ -105,9 +145,13 @@
 #'   (the weights a of all rows, a column for each estimate, with estimate
 #'   `mean(a y)`), `influence` (u of each row, then of rows of a target),
 #'   `plugin` (the mean of m(g) alone), `fits` (by arm: `lambda`, `mu`, `edf`,
-#'   `ess`, `imbalance`, `alpha`, leave-one-out `residuals`). `coef()`,
+#'   `ess`, `imbalance`, `alpha`, leave-one-out `residuals`), `columns` (of a
+#'   kernel that was chosen: its name `kernel`, the `losses` of all and by how
+#'   many standard errors they are below the first, `relevance`, and
+#'   `isotropic`, the estimates and errors with the first). `coef()`,
 #'   `vcov()`, `confint()`, `weights()`, [tidy()][tidy.kme] (`conf.int = TRUE`),
-#'   `plot()` (intervals; `type = "overlap"`: the effective weights) and
+#'   `plot()` (intervals; `type = "overlap"`: the effective weights; `"columns"`:
+#'   the relevances) and
 #'   `update()` work on it.
 #' @references
 #' Chernozhukov, V., Newey, W. K. and Singh, R. (2022). Automatic debiased
@@ -122,6 +166,10 @@
 #'
 #' Kang, J. D. Y. and Schafer, J. L. (2007). Demystifying double robustness.
 #' *Statistical Science* 22(4), 523--539.
+#'
+#' Radhakrishnan, A., Beaglehole, D., Pandit, P. and Belkin, M. (2024). Mechanism
+#' for feature learning in neural networks and backpropagation-free machine
+#' learning models. *Science* 383(6690), 1461--1467.
 #' @seealso [glossary]; [kme_weights()], [rkhs_iv()]; `vignette("effects")`.
 #' @examples
 #' set.seed(1)

@@ -14,12 +14,17 @@ new_response <- function(rows, y, share = 1, columns = NULL, outcome = FALSE) {
        outcome = outcome)
 }
 
-# Responses with the mean 0 and the variance 1; constant ones are 0.
-standard_response <- function(y) {
-  y <- as.matrix(y)
-  y <- center_columns(y)
-  size <- sqrt(colMeans(y^2))
-  times_columns(y, ifelse(size > 0, 1 / size, 0))
+# Numbers with the mean 0 and the variance 1; 0 if all are the same.
+standard_response <- function(y) in_units(y - mean(y))
+
+# Numbers in units of their root mean square.
+in_units <- function(y) {
+  largest <- max(abs(y))
+  if (largest == 0) {
+    return(y)
+  }
+  y <- y / largest
+  y / sqrt(mean(y^2))
 }
 
 # The smoother of some rows.

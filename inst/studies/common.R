@@ -500,3 +500,16 @@ draw_legend <- function(style, columns, cex = 1.1) {
                    ncol = columns, cex = cex, xpd = NA, text.width = 1.1 *
                      max(graphics::strwidth(rownames(style), cex = cex)))
 }
+
+# list(value, said: the classes of warnings); NULL for an error of the package.
+watch <- function(expression) {
+  said <- NULL
+  value <- tryCatch(
+    withCallingHandlers(expression, kernmean_warning = function(w) {
+      said <<- c(said, sub("kernmean_warning_", "", class(w)[1]))
+      invokeRestart("muffleWarning")
+    }),
+    kernmean_error = function(e) NULL
+  )
+  list(value = value, said = unique(said))
+}

@@ -162,19 +162,6 @@ designs <- list(
 
 # Estimates -------------------------------------------------------------------
 
-# list(value, said: the classes of warnings); NULL for an error of the package.
-watch <- function(expression) {
-  said <- NULL
-  value <- tryCatch(
-    withCallingHandlers(expression, kernmean_warning = function(w) {
-      said <<- c(said, sub("kernmean_warning_", "", class(w)[1]))
-      invokeRestart("muffleWarning")
-    }),
-    kernmean_error = function(e) NULL
-  )
-  list(value = value, said = unique(said))
-}
-
 landmarks_for <- function(n) if (n < 1000) 100 else 150
 
 # The estimate and its error, of the last coefficient.
