@@ -55,7 +55,7 @@ effect_responses <- function(y, treat) {
     ))
   }
   levels <- levels(treat)
-  within <- in_units(y - stats::ave(y, treat))
+  within <- in_deviations(y - stats::ave(y, treat))
   arms <- lapply(levels, \(level) {
     rows <- which(treat == level)
     new_response(rows, within[rows], length(rows) / length(y), outcome = TRUE)

@@ -23,17 +23,17 @@
 #' a weighted mean of outcomes with the effective weights a (`weights()`), in
 #' which what is left of the imbalance is the product of what both ridges leave.
 #'
-#' Both ridges have the smallest leave-one-out loss (where it has several minima,
-#' the largest ridge at one of these whose loss is within a standard error of the
-#' least), exact for each of 29
-#' values from \eqn{10^{-6}}{10^-6} to 10 (in units of the mean of k(x, x)) from
-#' one eigendecomposition: \eqn{\mu}{mu} that of the outcomes,
-#' \eqn{\lambda}{lambda} the Riesz loss, see [kme_weights()]. The error sums the
-#' squares of \eqn{u_i = a_i (y_i - g_{-i}(x_i))/n + (m(W_i; \hat g) -
-#' \mathrm{mean})/N}{u_i = a_i (y_i - g_(-i)(x_i))/n + (m(W_i; g) - mean)/N},
-#' with the residuals of fits without the row (or its cluster), times
-#' n/(n - 1), of clusters the squares of their sums; intervals are normal, of G
-#' clusters those of t with G - 1 degrees of freedom.
+#' Both ridges have the smallest leave-one-out loss (where it has several
+#' minima, the largest ridge at one of these whose loss is within a standard
+#' error of the least), exact for each of 29 values from \eqn{10^{-6}}{10^-6} to
+#' 10 (in units of the mean of k(x, x)) from one eigendecomposition:
+#' \eqn{\mu}{mu} that of the outcomes, \eqn{\lambda}{lambda} the Riesz loss, see
+#' [kme_weights()]. The error sums the squares of \eqn{u_i = a_i (y_i -
+#' g_{-i}(x_i))/n + (m(W_i; \hat g) - \mathrm{mean})/N}{u_i = a_i (y_i -
+#' g_(-i)(x_i))/n + (m(W_i; g) - mean)/N}, with the residuals of fits without
+#' the row (or its cluster), times n/(n - 1), of clusters the squares of their
+#' sums; intervals are normal, of G clusters those of t with G - 1 degrees of
+#' freedom.
 #'
 #' The print has for each arm the effective rows \eqn{(\sum a)^2/\sum a^2}{(sum
 #' a)^2/sum a^2}, the imbalance, how far the weighted mean of the features is
@@ -61,20 +61,20 @@
 #'
 #' @section The kernel: Without a `kernel` four are compared. With standardized
 #'   columns \eqn{x_j}{x_j} they are (1) the isotropic Gaussian kernel, whose
-#'   bandwidth is twice the median distance; (2) the Gaussian kernel with learned
-#'   widths, \eqn{\exp(-\sum_j (x_j - x'_j)^2 / (2 (s/w_j)^2))}{exp(-sum_j (x_j -
-#'   x'_j)^2/(2 (s/w_j)^2))}, s twice the median distance of the columns times
-#'   their weights w; (3) the additive kernel, .1 times the first and .9 times
-#'   the mean over columns of \eqn{\exp(-(x_j - x'_j)^2/8)}{exp(-(x_j -
-#'   x'_j)^2/8)}; (4) the same with the second and the shares
-#'   \eqn{w_j^2/\sum w^2}{w_j^2/sum(w^2)}.
+#'   bandwidth is twice the median distance; (2) the Gaussian kernel with
+#'   learned widths, \eqn{\exp(-\sum_j (x_j - x'_j)^2 / (2
+#'   (s/w_j)^2))}{exp(-sum_j (x_j - x'_j)^2/(2 (s/w_j)^2))}, s twice the median
+#'   distance of the columns times their weights w; (3) the additive kernel, .1
+#'   times the first and .9 times the mean over columns of \eqn{\exp(-(x_j -
+#'   x'_j)^2/8)}{exp(-(x_j - x'_j)^2/8)}; (4) the same with the second and the
+#'   shares \eqn{w_j^2/\sum w^2}{w_j^2/sum(w^2)}.
 #'
 #'   The weights are learned (the recursive feature machine of Radhakrishnan and
 #'   others, 2024, with the diagonal of its matrix): ridge regressions of the
 #'   outcome in each arm, and of the treatment on all rows, have squared
-#'   derivatives with the mean \eqn{R_j}{R_j}, weighted by the rows of the
-#'   arms, the next weights are \eqn{(R_j/\max R + .05^2)^{1/2}}{sqrt(R_j/max(R)
-#'   + .05^2)}, divided by the largest, and so on up to five times, or until the
+#'   derivatives with the mean \eqn{R_j}{R_j}, weighted by the rows of the arms,
+#'   the next weights are \eqn{(R_j/\max R + .05^2)^{1/2}}{sqrt(R_j/max(R) +
+#'   .05^2)}, divided by the largest, and so on up to five times, or until the
 #'   leave-one-out losses fall by less than 1%. Of a dose the regressions are
 #'   those of the outcome on dose and covariates and of the dose on the
 #'   covariates; a `target` of rows is one more treatment. `clusters` are left
@@ -85,21 +85,18 @@
 #'   error of the difference and whose estimates have standard errors of at most
 #'   1.5 times those with the first; else the first. The print names it, its
 #'   loss, the columns that matter most, and, where the choice moved an estimate
-#'   by more than its standard error, the estimate with the first.
-#'   `plot(type = "columns")` has the relevances \eqn{(R_j/\max R)^{1/2}}{
-#'   sqrt(R_j/max(R))}: they say by how much the fits depend on a column, and
-#'   are no measure of importance with an error. The same rows learn the kernel
-#'   and make the estimate: in simulations folds were no better, and the claimed
-#'   errors held.
+#'   by more than its standard error, the estimate with the first. `plot(type =
+#'   "columns")` has the relevances \eqn{(R_j/\max R)^{1/2}}{ sqrt(R_j/max(R))}:
+#'   they say by how much the fits depend on a column, and are no measure of
+#'   importance with an error.
 #'
 #' @section When not to trust it: The warnings are those of [kme_weights()], of
 #'   the effective weights, and one of class `kernmean_warning_levels` of doses
 #'   with fewer than six values. Where arms do not overlap the kernel
-#'   extrapolates, and the warning is the only sign. Heavy-tailed or
-#'   strongly skewed covariates with much signal (the second design of Kang and
-#'   Schafer, 2007) bias the estimate by more than its error: take logarithms or
-#'   normal scores. Confounders that are not among the covariates are seen by
-#'   nothing.
+#'   extrapolates, and the warning is the only sign. Heavy-tailed or strongly
+#'   skewed covariates with much signal (the second design of Kang and Schafer,
+#'   2007) bias the estimate by more than its error: take logarithms or normal
+#'   scores. Confounders that are not among the covariates are seen by nothing.
 #'
 #' @inheritSection kme_weights Cost
 #' @section Cost of the choice: Up to eight regressions of each response on at
@@ -148,11 +145,10 @@
 #'   `ess`, `imbalance`, `alpha`, leave-one-out `residuals`), `columns` (of a
 #'   kernel that was chosen: its name `kernel`, the `losses` of all and by how
 #'   many standard errors they are below the first, `relevance`, and
-#'   `isotropic`, the estimates and errors with the first). `coef()`,
-#'   `vcov()`, `confint()`, `weights()`, [tidy()][tidy.kme] (`conf.int = TRUE`),
-#'   `plot()` (intervals; `type = "overlap"`: the effective weights; `"columns"`:
-#'   the relevances) and
-#'   `update()` work on it.
+#'   `isotropic`, the estimates and errors with the first). `coef()`, `vcov()`,
+#'   `confint()`, `weights()`, [tidy()][tidy.kme] (`conf.int = TRUE`), `plot()`
+#'   (intervals; `type = "overlap"`: the effective weights; `"columns"`: the
+#'   relevances) and `update()` work on it.
 #' @references
 #' Chernozhukov, V., Newey, W. K. and Singh, R. (2022). Automatic debiased
 #' machine learning of causal and structural effects. *Econometrica* 90(3),
@@ -167,9 +163,9 @@
 #' Kang, J. D. Y. and Schafer, J. L. (2007). Demystifying double robustness.
 #' *Statistical Science* 22(4), 523--539.
 #'
-#' Radhakrishnan, A., Beaglehole, D., Pandit, P. and Belkin, M. (2024). Mechanism
-#' for feature learning in neural networks and backpropagation-free machine
-#' learning models. *Science* 383(6690), 1461--1467.
+#' Radhakrishnan, A., Beaglehole, D., Pandit, P. and Belkin, M. (2024).
+#' Mechanism for feature learning in neural networks and backpropagation-free
+#' machine learning models. *Science* 383(6690), 1461--1467.
 #' @seealso [glossary]; [kme_weights()], [rkhs_iv()]; `vignette("effects")`.
 #' @examples
 #' set.seed(1)

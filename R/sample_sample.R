@@ -23,7 +23,7 @@
 #   function_at, kept_spectrum, landmark_map, map_features, map_function,
 #   map_sums, map_values, new_map, pivoted_map, point_features,
 #   section_features, small_map.
-# Offers from sample_smoother.R: choose_kernel, in_units,
+# Offers from sample_smoother.R: choose_kernel, in_deviations,
 #   new_response, penalty_grid, standard_response, with_kernel.
 #
 # A new kind of sample is a constructor on new_sample(), and methods for the

@@ -15,10 +15,10 @@ new_response <- function(rows, y, share = 1, columns = NULL, outcome = FALSE) {
 }
 
 # Numbers with the mean 0 and the variance 1; 0 if all are the same.
-standard_response <- function(y) in_units(y - mean(y))
+standard_response <- function(y) in_deviations(y - mean(y))
 
 # Numbers in units of their root mean square.
-in_units <- function(y) {
+in_deviations <- function(y) {
   largest <- max(abs(y))
   if (largest == 0) {
     return(y)

@@ -1,5 +1,5 @@
-# Which columns matter: kme_effect() with the kernel that left-out losses choose,
-# beside one bandwidth for all columns.
+# Which columns matter: kme_effect() with the kernel that left-out losses
+# choose, beside one bandwidth for all columns.
 #
 #   effects  average effects: few of many columns matter, sums of all, planes,
 #            factors and counts, trials; columns that are correlated, little
