@@ -1,9 +1,6 @@
 # Which columns matter for an effect: the kernel of its regressions, chosen by
 # left-out losses.
 
-# Up to this many rows choose the kernel.
-most_learned <- 1000L
-
 # The choice of choose_kernel() for the regressions of an effect, or NULL if
 # there is nothing to choose: a kernel that was given or that came with the
 # target, a single column, columns whose axes are turned.
@@ -34,16 +31,6 @@ effect_choice <- function(space, asked, treat, y, weights, clusters) {
                 c(unit, max(unit) + seq_along(others)),
                 !is.null(asked$features))
 }
-
-# Some of n rows, in an order that no seed changes; of few rows of an arm all.
-learning_rows <- function(n, arm) {
-  order <- order(.Call(C_r_sequence, n))
-  turn <- stats::ave(seq_len(n), arm[order], FUN = seq_along)
-  sort(order[turn <= pmax(most_learned * tabulate(arm)[arm[order]] / n,
-                          fewest_learned)])
-}
-
-fewest_learned <- 100L
 
 # The outcome in each arm, in units of its standard deviation within arms, and
 # the treatment.
@@ -167,18 +154,6 @@ kernel_words <- c(
   "learned, additive" = paste("sum of a Gaussian kernel of each column (0.9)",
                               "and of all (0.1) with learned weights")
 )
-
-# "x1 1, x2 0.49, others at most 0.09"
-relevant_words <- function(sorted, most = 4L) {
-  named <- seq_len(max(1L, min(most, sum(sorted > large_relevance))))
-  rest <- sorted[-named]
-  toString(c(paste(names(sorted)[named], format_number(sorted[named], 2L)),
-             if (length(rest)) {
-               paste("others at most", format_number(rest[1L], 2L))
-             }))
-}
-
-large_relevance <- 0.2
 
 # The estimates with one bandwidth, of those that the choice of the kernel moved
 # by more than a standard error.

@@ -182,7 +182,8 @@ inference.iv_weak <- function(task, system, penalty, solution, intercept) {
   # Beside a line without penalty there may be a curve; the table then has the
   # coefficients and errors of the line alone.
   alone <- task$linear == Inf && !has_no_curve(task)
-  c(task[c("correct", "linear", "keep")], line_table(task, if (alone) {
+  settings <- task[c("correct", "linear", "keep", "columns")]
+  c(settings, line_table(task, if (alone) {
     iv_errors(task, line_system(task, system))
   } else {
     errors

@@ -83,7 +83,8 @@ iv_control <- function(select = NULL, rule = NULL, folds = NULL,
                        intercept = NULL, correct = NULL, landmarks = NULL,
                        features = NULL, scale = NULL,
                        tol_learner = sqrt(.Machine$double.eps),
-                       tol_instrument = NULL, progress = interactive()) {
+                       tol_instrument = NULL, learn = TRUE,
+                       progress = interactive()) {
   structure(request(iv_settings)[TRUE], class = "iv_control")
 }
 
@@ -104,7 +105,7 @@ iv_settings <- door_table(
   intercept = maybe(flag), correct = maybe(number(0, 1)),
   landmarks = maybe(some_rows),
   features = maybe(count()), scale = maybe(a_scale), tol_learner = a_share,
-  tol_instrument = maybe(a_share), progress = flag,
+  tol_instrument = maybe(a_share), learn = flag, progress = flag,
   rules = list(when("landmarks", features = NULL))
 )
 
@@ -570,8 +571,8 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1, w = NULL) {
     outcome = replace(y, !is.finite(asked$y), NA), arguments = stored(asked)
   )
   fit_iv(if (method == "classic") task else {
-    with_design(task, asked$controls, weights, clusters, control$correct,
-                asked$linear)
+    learn_kernels(with_design(task, asked$controls, weights, clusters,
+                              control$correct, asked$linear))
   })
 }
 
@@ -646,7 +647,8 @@ read_blocks <- function(data, kernel, scale, preset) {
       if (!brings && !is.null(preset)) kernel <- nnpiv_kernel(preset$gamma)
     }
     block <- read_variable(x, kernel, name, paste0("kernel$", name), scale)
-    if (is.null(kernels[[name]]) && !brings && !is.null(preset)) {
+    block$free <- is.null(kernels[[name]]) && !brings
+    if (block$free && !is.null(preset)) {
       block$auto <- identical(preset$gamma, "auto")
       if (!block$auto) warn_gamma(block, preset$gamma, name)
     }

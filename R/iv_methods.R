@@ -448,7 +448,8 @@ fit_lines.rkhs_iv <- function(x, digits) {
   blocks <- Map(\(block, name) {
     label <- paste0(name, " (", describe_variable(block), ", rank ",
                     x$rank[[name]], ")")
-    if (is_factor_variable(block)) label else variable_lines(block, label)
+    if (is_factor_variable(block)) label else
+      c(variable_lines(block, label), learned_line(x$columns[[name]]))
   }, x$blocks, names(x$blocks))
   preset <- x$arguments$preset
   c(

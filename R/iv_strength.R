@@ -5,8 +5,9 @@
 
 # The exogenous columns, NULL where all or none of x are such. `both` has the
 # numbers, with names, of the columns of x that stand in z as well; `alone` is a
-# data frame of those of z that do not stand in x; `binary` says that each of
-# the other columns of x has two values.
+# data frame of those of z that do not stand in x; `own` has the numbers of the
+# columns that stand in x alone, and in z alone; `binary` says that each of the
+# former has two values.
 exogenous_columns <- function(blocks) {
   if (!all(vapply(blocks, \(block) knows_points(block$sample), NA))) {
     return(NULL)
@@ -20,7 +21,9 @@ exogenous_columns <- function(blocks) {
   if (!any(both) || all(both)) {
     return(NULL)
   }
-  list(both = which(both), alone = frames$z[!stands(plain$z, plain$x)],
+  alone <- !stands(plain$z, plain$x)
+  list(both = which(both), alone = frames$z[alone],
+       own = list(x = which(!both), z = which(alone)),
        binary = all(lengths(lapply(plain$x[!both], unique)) == 2L))
 }
 

@@ -25,6 +25,7 @@
 #   straight   the linear columns of the learner, see straight_columns()
 #   weights    of rows, with mean 1
 #   clusters   of rows, or NULL
+#   columns    what learn_kernels() found, if it looked for kernels
 #   correct, linear, keep   alpha, the scale of the linear columns and the share
 #              of theta that is kept; NULL by the strength of the instruments
 # The steps of a fit add

@@ -253,6 +253,29 @@ choose_kernel <- function(sample, responses, weights, unit, gaussian = FALSE) {
 
 least_gain <- 1
 
+# The first principal features of the points, the sum of all variances 1.
+principal_features <- function(points, weights, unit) {
+  rows <- seq_len(points$n)
+  ridge <- make_smoother(smoother_map(points), rows, weights, unit)$ridge
+  first <- seq_len(min(most_principal, length(ridge$values) - 1L)) + 1L
+  take_columns(ridge$z, first) / sqrt(sum(ridge$values[-1L]))
+}
+
+most_principal <- 5L
+
+# Some of n rows, in an order that no seed changes; of few rows of an arm all.
+learning_rows <- function(n, arm) {
+  order <- order(.Call(C_r_sequence, n))
+  turn <- stats::ave(seq_len(n), arm[order], FUN = seq_along)
+  sort(order[turn <= pmax(most_learned * tabulate(arm)[arm[order]] / n,
+                          fewest_learned)])
+}
+
+fewest_learned <- 100L
+
+# Up to this many rows choose the kernel.
+most_learned <- 1000L
+
 # The sample with another kernel in the units that its points have.
 with_kernel <- function(sample, kernel) {
   scaling <- sample$kernel$scaling
@@ -260,3 +283,15 @@ with_kernel <- function(sample, kernel) {
   sample$kernel$scaling <- scaling
   sample
 }
+
+# "x1 1, x2 0.49, others at most 0.09"
+relevant_words <- function(sorted, most = 4L) {
+  named <- seq_len(max(1L, min(most, sum(sorted > large_relevance))))
+  rest <- sorted[-named]
+  toString(c(paste(names(sorted)[named], format_number(sorted[named], 2L)),
+             if (length(rest)) {
+               paste("others at most", format_number(rest[1L], 2L))
+             }))
+}
+
+large_relevance <- 0.2
