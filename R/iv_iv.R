@@ -20,7 +20,8 @@
 #' residuals \eqn{r} of the t rows of the fold, with P made of these rows alone;
 #' the score of a value is the mean over folds. \eqn{\lambda/n}{lambda/n} and
 #' \eqn{\mu/n}{mu/n} stay the same in folds and for all rows, and so do kernels,
-#' landmarks and features, which do not depend on y. If the minimum is at an end
+#' landmarks and features, of which learned kernels alone depend on y. If the
+#' minimum is at an end
 #' of the grid, ten more values are tried there (not by method "weak"); if it is
 #' at an end again, or the values were given, a warning of class
 #' `kernmean_warning_border` says so.
@@ -70,6 +71,9 @@
 #'   fits with a kernel that tells points apart (as all with a bandwidth do),
 #'   where each value of the instruments comes at least twice on average, the
 #'   projection is exactly that on the groups of equal values.
+#' @param learn May kernels that you leave open have widths that are learned,
+#'   where columns stand in x and in z? See the section on exogenous columns of
+#'   [rkhs_iv()]. `FALSE`: one bandwidth for all columns of a block.
 #' @param progress Show the progress of cross-validation, from 800 rows on?
 #' @return An object of class `iv_control`, a list of these settings.
 #' @seealso [glossary]
@@ -160,7 +164,7 @@ iv_settings <- door_table(
 #' a k-class.
 #'
 #' These choices follow the strength of the instruments, which does not depend
-#' on y:
+#' on y (but for learned widths, see below):
 #' \eqn{F_\phi = \mathrm{tr}(\Phi'P\Phi)/\mathrm{tr}(\Phi'D\Phi)}{F_phi =
 #' tr(Phi'P Phi)/tr(Phi'D Phi)} over the share of the features that is left
 #' unexplained, and F of the linear columns likewise, of the direction that is
@@ -223,6 +227,23 @@ iv_settings <- door_table(
 #' instrument sees, nor g where instruments are weak, of which a warning says
 #' so: `vignette("iv")` has the coverage in simulations.
 #'
+#' @section Exogenous columns with widths of their own: One bandwidth for all
+#' columns of x and z blurs g where some of the exogenous columns matter
+#' little. So method "weak" chooses, for each block of several numeric columns
+#' whose `kernel` you leave open, where x and z share some but not all columns
+#' of x and there are 50 rows (or clusters) or more, between one bandwidth and
+#' a width for each column, by the loss of ridge regressions on rows left out.
+#' Widths are inverse to root mean squared derivatives, in steps (of up to
+#' 1,000 rows): for x, of the regression of y (less its fit on `controls`); for
+#' z, of those of y and of the first five principal features of x. The errors
+#' of y may hide that an endogenous column matters, and weak instruments tell
+#' little; so endogenous columns, and the strongest of the instruments that are
+#' no regressors, get the smallest width. Learned widths replace the bandwidth
+#' where the loss falls by a standard error. The instruments that are no
+#' regressors, and the functions of exogenous columns, have one bandwidth in
+#' the strength of instruments; of its parts the features of x alone depend on
+#' y then.
+#'
 #' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor of
 #' r columns (far less than n for smooth kernels of few columns):
 #' \eqn{O(nr^2)}{O(n r^2)} time and \eqn{8nr}{8 n r} bytes for each block,
@@ -270,8 +291,9 @@ iv_settings <- door_table(
 #' @param z The instruments, as `x`. Exogenous regressors stand in both.
 #' @param kernel One kernel for all blocks, or a list by block, `list(x = , z =
 #'   )`. `NULL`, and for blocks that a list leaves out: [kernel_rbf()] with the
-#'   median distance of the standardized columns. Factors, alone or
-#'   beside other columns, have their own, and so has a `gram`.
+#'   median distance of the standardized columns, or with widths that are
+#'   learned (see the section on exogenous columns). Factors, alone or beside
+#'   other columns, have their own, and so has a `gram`.
 #' @param penalty `"norm"` or `"l2"`.
 #' @param lambda \eqn{\lambda \ge 0}{lambda >= 0}, 0 for the projection; `"gcv"`
 #'   for that of the first stage, see [iv_control()]; `NULL` for `"gcv"`, or 0
@@ -327,6 +349,10 @@ iv_settings <- door_table(
 #' \item{correct, linear, keep, error}{alpha, s, the share of theta that is
 #'   kept, and what intervals are made of; `error$first` has, for each numeric
 #'   column of x, its standardized values and their first-stage fit}
+#' \item{columns}{where widths may be learned, for the blocks `x` and `z` a
+#'   list: `kernel`, "learned" or "isotropic"; `losses`, a data frame of the
+#'   left-out losses and of the gain in standard errors; `relevance`, the root
+#'   mean squared derivative along each column, to the largest}
 #' \item{criterion}{\eqn{r'Pr/n}}
 #' \item{rank}{by block, the dimension of the space of functions}
 #' \item{rule, alpha_scale}{how the penalty was chosen, and that of a preset}
