@@ -14,7 +14,7 @@
 usage <- "Usage: Rscript columns.R [options]
 
   --part effects|doses|fresh|all  what to measure (all)
-  --reps N    samples of each design (at least 2; 200)
+  --reps N    samples of each design (at least 2; 200, of 1,000 rows 40)
   --from DIR  show the table in DIR, compute nothing
   --out DIR   folder for the table (.)
   --cores N   processes, with the package future.apply (1)
@@ -282,6 +282,7 @@ measure <- function(draw, n) {
 }
 
 run_cell <- function(cell, reps, cores) {
+  reps <- reps(cell$n)
   message(cell$part, ": ", cell$design, ", n = ", cell$n)
   set.seed(seed_of("columns", cell$part, cell$design, cell$n))
   found <- simplify2array(over(draw_seeds(reps), function(seed) {
@@ -314,7 +315,7 @@ show_table <- function(table) {
 }
 
 main <- function(args) {
-  chosen <- read_options(args, list(part = "all", reps = "200", from = "",
+  chosen <- read_options(args, list(part = "all", reps = "", from = "",
                                     out = ".", cores = "1", quick = FALSE),
                          usage)
   parts <- c("effects", "doses", "fresh")
@@ -323,7 +324,10 @@ main <- function(args) {
   if (nzchar(chosen$from)) {
     return(show_table(read_table(file.path(chosen$from, "columns.csv"))))
   }
-  reps <- whole_number(chosen$reps, "--reps", 2)
+  reps <- function(n) {
+    if (nzchar(chosen$reps)) whole_number(chosen$reps, "--reps", 2) else
+      if (n < 1000) 200 else 40
+  }
   cores <- whole_number(chosen$cores, "--cores", 1)
   folder <- output_folder(chosen$out)
   use_one_thread()
