@@ -37,10 +37,12 @@ odds <- stats::plogis
 design <- function(x, assign, mean, truth = 1,
                    draw = function(mean, x, t) mean + normal(length(mean)),
                    see = identity) {
+  # What other processes are given must not wait for names of this one.
+  list(x, assign, mean, truth, draw, see)
   function(n) {
     x <- x(n)
     t <- stats::rbinom(n, 1, odds(assign(x)))
-    colnames(x) <- paste0("x", seq_len(ncol(x)))
+    if (is.null(colnames(x))) colnames(x) <- paste0("x", seq_len(ncol(x)))
     y <- draw(mean(x, t), x, t)
     x <- see(x)
     list(run = function(...) kme_effect(x, y, t, ...), truth = truth)
@@ -67,6 +69,7 @@ ordered <- function(n) {
         sample(7, n, TRUE)) + 0
 }
 
+binary_draw <- function(mean, x, t) stats::rbinom(length(mean), 1, mean)
 waves <- function(x, k) rowSums(sin(1.5 * x[, seq_len(k), drop = FALSE]))
 sums <- function(x) rowSums(x)
 
@@ -146,9 +149,7 @@ effects <- list(
   binary = design(
     mixed, function(x) 0.8 * x[, 1] + x[, 5] / 2, function(x, t) {
       odds(-1 + 0.7 * t + 1.2 * x[, 1] + x[, 1] * x[, 5])
-    }, binary_truth(), function(mean, x, t) {
-      stats::rbinom(length(mean), 1, mean)
-    }
+    }, binary_truth(), binary_draw
   ),
   counts = design(
     mixed, function(x) 0.7 * x[, 1] - 0.5 * x[, 3] + 0.3 * x[, 4],
@@ -221,8 +222,10 @@ doses <- list(
 )
 
 dose_design <- function(name, of, noise) {
+  draw <- doses[[name]]
+  list(of, noise)
   function(n) {
-    one <- doses[[name]](n)
+    one <- draw(n)
     x <- cbind(one$x, matrix(normal(noise * n), n))
     colnames(x) <- paste0("x", seq_len(ncol(x)))
     more <- function(data) transform(data, treat = treat + 0.5)
@@ -234,7 +237,72 @@ dose_design <- function(name, of, noise) {
 
 # Designs on which nothing was chosen -----------------------------------------
 
-fresh <- list()
+fresh_of <- function(n, ...) list(n = n, draw = design(...))
+
+# The mean effect of `yes or no`, over midpoints of the three columns.
+yes_truth <- function() {
+  at <- 1.7 * (seq(-39, 39, by = 2) / 40)
+  x <- expand.grid(a = at, b = at, c = at, k = 0:1)
+  rate <- function(t) {
+    odds(-0.6 + 0.8 * t + 1.1 * sin(2 * x$a) + x$k * x$b + 0.4 * x$c)
+  }
+  sum((rate(1) - rate(0)) * ifelse(x$k == 1, 0.4, 0.6)) / length(at)^3
+}
+
+fresh <- list(
+  "factors and numbers" = fresh_of(400L, function(n) {
+    data.frame(
+      f = factor(sample(letters[1:4], n, TRUE, 4:1)),
+      g = factor(sample(c("no", "yes"), n, TRUE, c(0.65, 0.35))),
+      u = normal(n), v = stats::rgamma(n, 3) / 2, w = stats::runif(n, -2, 2)
+    )
+  }, function(x) {
+    -0.2 + 0.9 * (x$f == "b") * x$u + 0.8 * (x$g == "yes") * (x$w > 0) -
+      0.5 * (x$v - 1.5)
+  }, function(x, t) {
+    1.5 * (x$f == "b") * x$u + (x$g == "yes") * x$w + log1p(x$v) -
+      0.8 * (x$f == "d") + 0.8 * t
+  }, 0.8),
+  "heavy tails" = fresh_of(
+    300L, function(n) matrix(stats::rt(6 * n, 3), n),
+    function(x) 1.1 * tanh(x[, 1]) - 0.7 * tanh(x[, 2] / 2),
+    function(x, t) {
+      2 * tanh(x[, 1]) + x[, 3] / (1 + x[, 3]^2) -
+        1.5 * tanh(x[, 2] / 2) * tanh(x[, 4]) + 0.6 * t
+    }, 0.6, function(mean, x, t) mean + 0.8 * stats::rt(length(mean), 4)
+  ),
+  "steps" = fresh_of(
+    500L, function(n) matrix(stats::runif(12 * n), n), function(x) {
+      -0.9 + 1.2 * (x[, 1] > 0.5) + 0.9 * (x[, 2] > 0.7) -
+        0.7 * (x[, 3] < 0.3) * (x[, 1] > 0.5)
+    }, function(x, t) {
+      1.8 * (x[, 1] > 0.5) + 1.2 * (x[, 2] > 0.7) + (x[, 3] < 0.3) +
+        t * (0.5 + (x[, 2] > 0.7))
+    }, 0.8
+  ),
+  "two waves of twenty" = fresh_of(500L, normals(20), function(x) {
+    1.3 * cos(1.3 * x[, 1]) + 0.7 * sin(x[, 1] + x[, 2]) - 0.6
+  }, function(x, t) {
+    2 * cos(1.3 * x[, 1]) + 1.2 * sin(x[, 1] + x[, 2]) + 0.7 * t
+  }, 0.7),
+  "blocks of columns" = fresh_of(400L, function(n) {
+    do.call(cbind, lapply(1:3, function(block) {
+      sqrt(0.7) * normal(n) + sqrt(0.3) * matrix(normal(4 * n), n)
+    }))
+  }, function(x) 0.5 * (rowMeans(x[, 1:4])^2 - 0.8) + 0.7 * x[, 5],
+  function(x, t) {
+    rowMeans(x[, 1:4])^2 + x[, 5] + x[, 6] / 2 +
+      t * (0.5 + 0.8 * rowMeans(x[, 9:12]))
+  }, 0.5),
+  "yes or no" = fresh_of(400L, function(n) {
+    cbind(matrix(stats::runif(4 * n, -1.7, 1.7), n),
+          matrix(stats::rbinom(4 * n, 1, 0.4), n))
+  }, function(x) -0.3 + 0.9 * sin(2 * x[, 1]) + 0.8 * x[, 5] * x[, 2],
+  function(x, t) {
+    odds(-0.6 + 0.8 * t + 1.1 * sin(2 * x[, 1]) + x[, 5] * x[, 2] +
+           0.4 * x[, 3])
+  }, yes_truth(), binary_draw)
+)
 
 # What is run -----------------------------------------------------------------
 
