@@ -228,21 +228,47 @@ iv_settings <- door_table(
 #' so: `vignette("iv")` has the coverage in simulations.
 #'
 #' @section Exogenous columns with widths of their own: One bandwidth for all
-#' columns of x and z blurs g where some of the exogenous columns matter
-#' little. So method "weak" chooses, for each block of several numeric columns
-#' whose `kernel` you leave open, where x and z share some but not all columns
-#' of x and there are 50 rows (or clusters) or more, between one bandwidth and
-#' a width for each column, by the loss of ridge regressions on rows left out.
-#' Widths are inverse to root mean squared derivatives, in steps (of up to
-#' 1,000 rows): for x, of the regression of y (less its fit on `controls`); for
-#' z, of those of y and of the first five principal features of x. The errors
-#' of y may hide that an endogenous column matters, and weak instruments tell
-#' little; so endogenous columns, and the strongest of the instruments that are
-#' no regressors, get the smallest width. Learned widths replace the bandwidth
-#' where the loss falls by a standard error. The instruments that are no
-#' regressors, and the functions of exogenous columns, have one bandwidth in
-#' the strength of instruments; of its parts the features of x alone depend on
-#' y then.
+#' columns of x and z blurs g where exogenous columns matter little. So method
+#' "weak" chooses between one bandwidth and a width for each column, for each
+#' block of several numeric columns whose `kernel` you leave open, where some
+#' but not all columns of x stand in z as well and there are at least 50 rows
+#' (or clusters). It compares the losses of ridge regressions on rows that are
+#' left out, and takes learned widths where these lower the loss by more than a
+#' standard error.
+#'
+#' Widths are inverse to root mean squared derivatives, found in a few steps
+#' from up to 1,000 rows: for x of the regression of y (less its fit on
+#' `controls`) on x, for z of the regressions of y and of the first five
+#' principal features of x on z. The errors of y may hide that an endogenous
+#' column matters, and weak instruments tell little; so the smallest width goes
+#' to endogenous columns, and to the strongest of the instruments that are no
+#' regressors. In the strength of instruments the features of x then depend on
+#' y, but the other instruments and the functions of exogenous columns keep one
+#' bandwidth. The print names the columns that matter.
+#'
+#' The table was measured with instruments z, x = z + v and c standard normal,
+#' y = g + 0.7 u + N(0, 1/4), where v and u have the correlation 0.7, for n =
+#' 300: g and its 95% intervals at 200 new points (x, c), in 30 to 60 samples a
+#' row. With x = z/4 + v instruments are weak, with x = v there are none.
+#' \tabular{llll}{
+#'   g \tab rmse of g \tab coverage of g \tab of the mean slope \cr
+#'   2 cos x, 2 columns of noise \tab .61, .27 \tab .94, .98 \tab .98, .98 \cr
+#'   2 cos x, 6 columns of noise \tab 1.13, .29 \tab .64, .97 \tab .98, 1 \cr
+#'   2 cos x, 2 columns of noise, n = 100 \tab
+#'     1.07, .59 \tab .71, .96 \tab .95, .97 \cr
+#'   2 sin x + c1, 5 columns of noise \tab
+#'     .96, .48 \tab .68, .97 \tab .90, .93 \cr
+#'   sin x + sum of sin c of 3 columns \tab
+#'     .61, .61 \tab .87, .87 \tab .98, .98 \cr
+#'   x + c1 + c2 \tab .25, .26 \tab .96, .96 \tab .92, .92 \cr
+#'   x + c1 + c2, x = z/4 + v \tab .69, .68 \tab .99, .99 \tab .92, .92 \cr
+#'   2 cos x, 6 columns of noise, x = z/4 + v \tab
+#'     .92, .92 \tab .56, .56 \tab .92, .92 \cr
+#'   x + c1 + c2, x = v \tab 1.16, 1.16 \tab .71, .72 \tab .98, .98
+#' }
+#' The first number is with one bandwidth, the second with the choice. Warnings
+#' of weak instruments came in .83 of samples with x = z/4 + v (6 columns of
+#' noise: .70 and .75) and in all with x = v, with either kernel.
 #'
 #' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor of
 #' r columns (far less than n for smooth kernels of few columns):
