@@ -65,12 +65,13 @@ mean_losses <- function(losses, unit = max(abs(losses)), deals = 1L) {
 # Chooses one of some increasing values by a rule: "min", the value with the
 # smallest mean loss; or the largest value whose mean loss exceeds the smallest
 # by at most one standard error, of the smallest mean loss ("1se") or of the
-# difference ("paired"). losses: a function of values that returns a matrix as
-# for mean_losses(). wider: the values of wider_grid(), which are added if the
-# best value is an end of the grid. Losses up to `zero` are rounding. Returns
-# the value; the table of all values; scores, their losses; border, the end at
-# which the minimum lies, or NULL; extended, whether values were added; highest,
-# whether the chosen value is the largest.
+# difference ("paired"), or the largest such value with a smaller loss than both
+# of its neighbors, or else the one of "min" ("valley"). losses: a function of
+# values that returns a matrix as for mean_losses(). wider: the values of
+# wider_grid(), which are added if the best value is an end of the grid. Losses
+# up to `zero` are rounding. Returns the value; the table of all values; scores,
+# their losses; border, the end at which the minimum lies, or NULL; extended,
+# whether values were added; highest, whether the chosen value is the largest.
 tune_grid <- function(values, losses, rule, wider = NULL, zero = 0,
                       deals = 1L) {
   shown <- length(wider$below) + seq_along(values)

@@ -18,40 +18,43 @@ effect_choice <- function(space, asked, treat, y, weights, clusters) {
   others <- learning_rows(NROW(pool), rep(1L, NROW(pool)))
   points <- points_sample(rbind(take_rows(sample$x, rows),
                                 take_rows(pool, others)), sample$kernel)
-  responses <- effect_responses(y[rows], treat[rows])
+  responses <- effect_responses(y[rows], treat[rows], weights[rows])
+  weights <- c(weights[rows], rep(1, length(others)))
   # The rows of a target are a response, too: their odds are a part of alpha.
   if (length(others)) {
     here <- rep(0:1, c(length(rows), length(others)))
     responses <- c(responses, list(new_response(
-      seq_along(here), standard_response(here)
+      seq_along(here), standard_response(here, weights)
     )))
   }
   unit <- (clusters %||% seq_len(n))[rows]
-  choose_kernel(points, responses, c(weights[rows], rep(1, length(others))),
-                c(unit, max(unit) + seq_along(others)),
-                !is.null(asked$features))
+  choice <- choose_kernel(points, responses, weights,
+                          c(unit, max(unit) + seq_along(others)),
+                          !is.null(asked$features))
+  c(choice, units = length(unique(unit)))
 }
 
 # The outcome in each arm, in units of its standard deviation within arms, and
 # the treatment.
-effect_responses <- function(y, treat) {
+effect_responses <- function(y, treat, weights = rep(1, length(y))) {
   if (!is.factor(treat)) {
     return(list(
-      new_response(seq_along(y), standard_response(y), outcome = TRUE),
-      new_response(seq_along(y), standard_response(treat), columns = -1L)
+      new_response(seq_along(y), standard_response(y, weights), outcome = TRUE),
+      new_response(seq_along(y), standard_response(treat, weights),
+                   columns = -1L)
     ))
   }
-  levels <- levels(treat)
-  within <- in_deviations(y - stats::ave(y, treat))
-  arms <- lapply(levels, \(level) {
-    rows <- which(treat == level)
-    new_response(rows, within[rows], length(rows) / length(y), outcome = TRUE)
-  })
-  indicators <- outer(as.character(treat), levels, `==`) + 0
+  indicators <- outer(as.character(treat), levels(treat), `==`) + 0
+  arms <- colSums(weights * indicators)
+  means <- colSums(weights * indicators * y) / arms
+  within <- in_deviations(y - means[treat], weights)
   # Of two levels one says all.
-  told <- if (length(levels) == 2L) 2L else seq_along(levels)
-  c(arms, lapply(told, \(j) {
-    new_response(seq_along(y), standard_response(indicators[, j]),
+  told <- if (length(arms) == 2L) 2L else seq_along(arms)
+  c(Map(\(level, arm) {
+    rows <- which(treat == level)
+    new_response(rows, within[rows], arm / sum(arms), outcome = TRUE)
+  }, levels(treat), arms, USE.NAMES = FALSE), lapply(told, \(j) {
+    new_response(seq_along(y), standard_response(indicators[, j], weights),
                  1 / length(told))
   }))
 }
@@ -62,7 +65,10 @@ effect_responses <- function(y, treat) {
 # warnings are those of the kernel that is taken. `isotropic` has the estimates
 # with the last kernel.
 best_estimate <- function(estimate, space, kernels) {
+  # All kernels have the same random landmarks or features.
+  seed <- get0(".Random.seed", globalenv(), inherits = FALSE)
   try_kernel <- \(kernel) {
+    if (!is.null(seed)) assign(".Random.seed", seed, globalenv())
     space$sample <- with_kernel(space$sample, kernel)
     hold_warnings(estimate(space))
   }
@@ -72,9 +78,7 @@ best_estimate <- function(estimate, space, kernels) {
   for (at in seq_along(kernels)) {
     found <- if (at == length(kernels)) isotropic else
       try_kernel(kernels[[at]])
-    if (all(errors(found) <= most_error * errors(isotropic), na.rm = TRUE)) {
-      break
-    }
+    if (isTRUE(all(errors(found) <= most_error * errors(isotropic)))) break
   }
   for (held in found$warnings) warning(held)
   c(found$value, list(taken = names(kernels)[at], isotropic = list(
@@ -84,7 +88,7 @@ best_estimate <- function(estimate, space, kernels) {
 
 most_error <- 1.5
 
-# What a fit says of the columns of its kernel.
+# The part of a fit on the columns of its kernel.
 #   kernel     the name of the kernel that was taken
 #   losses     a row for each kernel: its left-out loss, and by how many
 #              standard errors that is below the first one's
@@ -93,21 +97,21 @@ most_error <- 1.5
 effect_columns <- function(choice, found, space) {
   relevance <- stats::setNames(choice$slopes, c(if (space$dose) "treat",
                                                 colnames(space$columns)))
-  warn_columns(found, space$sample$n / length(relevance))
+  warn_columns(found, choice$units / length(relevance))
   list(kernel = found$taken, losses = choice$table, relevance = relevance,
        isotropic = found$isotropic)
 }
 
-# Warns if the choice of the kernel moves an estimate, and there are few rows
-# for each column from which it is made.
+# Warns if the choice of the kernel moves an estimate, and there are few rows,
+# or clusters, for each column from which it is made.
 warn_columns <- function(found, rows) {
   moved <- abs(found$coefficients - found$isotropic$coefficients) /
     sqrt(diag(found$vcov))
-  if (rows <= fewest_rows_of_column && isTRUE(max(moved) > small_move)) {
+  if (rows <= fewest_rows_of_column && any(moved > small_move, na.rm = TRUE)) {
     at <- which.max(moved)
     warn_kernmean(
-      "which columns matter is learned from ", format_number(rows, 2L),
-      " rows for each column, and moves the estimate from ",
+      "the kernel is chosen from ", format_number(rows, 2L), " rows for each ",
+      "column, and moves the estimate from ",
       format_number(found$isotropic$coefficients[[at]], 3L), " to ",
       format_number(found$coefficients[[at]], 3L), "; its interval may be too ",
       "short", kind = "columns"
@@ -118,22 +122,25 @@ warn_columns <- function(found, rows) {
 fewest_rows_of_column <- 15
 small_move <- 0.25
 
-# --- What a fit says of it ---------------------------------------------------
+# --- Prints and pictures -----------------------------------------------------
 
 # The lines of print() on the kernel that was chosen.
 columns_lines <- function(x) {
   taken <- x$columns$kernel
-  if (taken == "isotropic") {
-    return(c(kernel_lines(x$kernel), paste(
-      "kernels with learned widths and additive kernels predict no better"
-    )))
-  }
   losses <- x$columns$losses
+  if (taken == "isotropic") {
+    better <- losses$gain > least_gain & losses$loss < losses$loss[1L]
+    return(c(kernel_lines(x$kernel), if (any(better)) {
+      "kernels that predict better have errors 1.5 times as large"
+    } else {
+      paste0("predict no better: ", toString(losses$kernel[-1L]))
+    }))
+  }
   loss <- format_number(losses$loss[match(c(taken, "isotropic"),
                                           losses$kernel)], 3L)
   strwrap(c(
     toString(c(kernel_words[[taken]], describe_scaling(x$kernel))),
-    paste0("left-out loss ", loss[1L], ", of one bandwidth for all columns ",
+    paste0("left-out loss ", loss[1L], " of the variance, with one bandwidth ",
            loss[2L]),
     if (startsWith(taken, "learned")) {
       paste("columns by relevance:", relevant_words(column_relevance(x)))
@@ -151,20 +158,17 @@ column_relevance <- function(x) {
 kernel_words <- c(
   learned = "Gaussian kernel with learned widths",
   additive = "sum of a Gaussian kernel of each column (0.9) and of all (0.1)",
-  "learned, additive" = paste("sum of a Gaussian kernel of each column (0.9)",
+  "learned additive" = paste("sum of a Gaussian kernel of each column (0.9)",
                               "and of all (0.1) with learned weights")
 )
 
-# The estimates with one bandwidth, of those that the choice of the kernel moved
-# by more than a standard error.
+# The estimates with one bandwidth, where another kernel was taken.
 isotropic_lines <- function(x, number) {
   plain <- x$columns$isotropic
-  moved <- abs(x$coefficients - plain$coefficients) > sqrt(diag(x$vcov))
-  moved <- which(moved)
-  if (length(moved)) {
+  if (!is.null(plain) && x$columns$kernel != "isotropic") {
     strwrap(paste0("with one bandwidth for all columns: ", paste0(
-      if (length(x$coefficients) > 1L) paste0(names(moved), " "),
-      number(plain$coefficients[moved]), " (", number(plain$errors[moved]), ")",
+      if (length(x$coefficients) > 1L) paste0(names(x$coefficients), " "),
+      number(plain$coefficients), " (", number(plain$errors), ")",
       collapse = ", "
     )), 80L, exdent = 2L)
   }
@@ -176,7 +180,8 @@ most_columns <- 25L
 picture_columns <- function(x) {
   relevance <- utils::head(column_relevance(x), most_columns)
   picture_lines(
-    "Relevance of columns", "root mean squared derivative, to the largest",
+    "Relevance of columns",
+    "root mean squared derivative, relative to the largest",
     names(relevance), 0, unname(relevance), \(at) list(
       points_layer(cbind(unname(relevance), at), main = TRUE)
     ), data.frame(column = names(relevance), relevance = unname(relevance)),

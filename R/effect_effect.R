@@ -24,16 +24,16 @@
 #' which what is left of the imbalance is the product of what both ridges leave.
 #'
 #' Both ridges have the smallest leave-one-out loss (where it has several
-#' minima, the largest ridge at one of these whose loss is within a standard
-#' error of the least), exact for each of 29 values from \eqn{10^{-6}}{10^-6} to
-#' 10 (in units of the mean of k(x, x)) from one eigendecomposition:
-#' \eqn{\mu}{mu} that of the outcomes, \eqn{\lambda}{lambda} the Riesz loss, see
-#' [kme_weights()]. The error sums the squares of \eqn{u_i = a_i (y_i -
-#' g_{-i}(x_i))/n + (m(W_i; \hat g) - \mathrm{mean})/N}{u_i = a_i (y_i -
-#' g_(-i)(x_i))/n + (m(W_i; g) - mean)/N}, with the residuals of fits without
-#' the row (or its cluster), times n/(n - 1), of clusters the squares of their
-#' sums; intervals are normal, of G clusters those of t with G - 1 degrees of
-#' freedom.
+#' minima, the largest ridge at one of these whose loss exceeds the least by at
+#' most a standard error of the difference), exact for each of 29 values from
+#' \eqn{10^{-6}}{10^-6} to 10 (in units of the mean of k(x, x)) from one
+#' eigendecomposition: \eqn{\mu}{mu} that of the outcomes, \eqn{\lambda}{lambda}
+#' the Riesz loss, see [kme_weights()]. The error sums the squares of \eqn{u_i =
+#' a_i (y_i - g_{-i}(x_i))/n + (m(W_i; \hat g) - \mathrm{mean})/N}{u_i = a_i
+#' (y_i - g_(-i)(x_i))/n + (m(W_i; g) - mean)/N}, with the residuals of fits
+#' without the row (or its cluster), times n/(n - 1), of clusters the squares of
+#' their sums; intervals are normal, of G clusters those of t with G - 1 degrees
+#' of freedom.
 #'
 #' The print has for each arm the effective rows \eqn{(\sum a)^2/\sum a^2}{(sum
 #' a)^2/sum a^2}, the imbalance, how far the weighted mean of the features is
@@ -66,8 +66,9 @@
 #'   (s/w_j)^2))}{exp(-sum_j (x_j - x'_j)^2/(2 (s/w_j)^2))}, s twice the median
 #'   distance of the columns times their weights w; (3) the additive kernel, .1
 #'   times the first and .9 times the mean over columns of \eqn{\exp(-(x_j -
-#'   x'_j)^2/8)}{exp(-(x_j - x'_j)^2/8)}; (4) the same with the second and the
-#'   shares \eqn{w_j^2/\sum w^2}{w_j^2/sum(w^2)}.
+#'   x'_j)^2/8)}{exp(-(x_j - x'_j)^2/8)} (in other units a bandwidth of two
+#'   standard deviations); (4) the same with the second and the shares
+#'   \eqn{w_j^2/\sum w^2}{w_j^2/sum(w^2)}.
 #'
 #'   The weights are learned (the recursive feature machine of Radhakrishnan and
 #'   others, 2024, with the diagonal of its matrix): ridge regressions of the
@@ -81,11 +82,12 @@
 #'   out as a whole, and `weights` count in all losses.
 #'
 #'   Taken is the kernel with the smallest leave-one-out loss of the outcome in
-#'   the arms, of those whose loss is below that of the first by one standard
+#'   the arms, of those whose loss (of learned widths, or the sum of all losses
+#'   that they are learned from) is below that of the first by one standard
 #'   error of the difference and whose estimates have standard errors of at most
 #'   1.5 times those with the first; else the first. The print names it, its
-#'   loss, the columns that matter most, and, where the choice moved an estimate
-#'   by more than its standard error, the estimate with the first. `plot(type =
+#'   loss in units of the variance of the outcome (within arms), the columns
+#'   that matter most, and the estimates with the first beside. `plot(type =
 #'   "columns")` has the relevances \eqn{(R_j/\max R)^{1/2}}{ sqrt(R_j/max(R))}:
 #'   they say by how much the fits depend on a column, and are no measure of
 #'   importance with an error.
@@ -101,9 +103,8 @@
 #' @inheritSection kme_weights Cost
 #' @section Cost of the choice: Up to eight regressions of each response on at
 #'   most 1,000 of the rows (of few rows of an arm all; chosen without a seed),
-#'   with pivoted factors of at most a column for five rows, but 96:
-#'   \eqn{O(nr^2 + r^3)}{O(n r^2 + r^3)} each; and a second fit, with the first
-#'   kernel.
+#'   with pivoted factors of at most one column for five rows (96 if that is
+#'   more): \eqn{O(nr^2 + r^3)}{O(n r^2 + r^3)} each; and one to three more fits.
 #'
 #' @param x Covariates: a numeric matrix or a data frame (factors become 0 and
 #'   1, ordered ones the places of their levels); a formula, `outcome ~

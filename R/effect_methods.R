@@ -54,6 +54,8 @@ effect_rows <- function(x) {
     rows_of(x$n),
     if (is.factor(treat)) paste(tabulate(treat), "with", levels(treat)),
     if (!is.null(x$cluster)) count_of(length(unique(x$cluster)), "cluster"),
+    if (!is.null(x$s.weights)) "weighted",
+    if (!is.null(x$target)) "over a target population",
     if (!is.null(x$covs)) {
       c(count_of(ncol(x$covs), "covariate"),
         describe_factors(frame_levels(x$covs)))

@@ -27,12 +27,13 @@
 #'     f)(x_i))}, the solution over \eqn{a \ge 0}{a >= 0}, by Newton steps, each
 #'     the ridge solve on the rows whose weights are positive.}
 #' }
-#' \eqn{\lambda}{lambda} (in units of the mean of k(x, x)) has the smallest
-#' leave-one-out Riesz loss \eqn{\mathrm{mean}_i\, \alpha_{-i}(x_i)^2 - 2\,
-#' \mathrm{mean}_j\, \alpha_{-j}(x^t_j)}{mean_i alpha_(-i)(x_i)^2 - 2 mean_j
-#' alpha_(-j)(x_j)} of the linear weights, exact from one eigendecomposition, on
-#' 29 values from \eqn{10^{-6}}{10^-6} to 10 and ten more at an end that wins.
-#' Outcomes have no part in it.
+#' \eqn{\lambda}{lambda} (in units of the mean of k(x, x)) has the smallest (of
+#' several minima see [kme_effect()]) leave-one-out Riesz loss
+#' \eqn{\mathrm{mean}_i\, \alpha_{-i}(x_i)^2 - 2\, \mathrm{mean}_j\,
+#' \alpha_{-j}(x^t_j)}{mean_i alpha_(-i)(x_i)^2 - 2 mean_j alpha_(-j)(x_j)} of
+#' the linear weights, exact from one eigendecomposition, on 29 values from
+#' \eqn{10^{-6}}{10^-6} to 10 and ten more at an end that wins. Outcomes have no
+#' part in it.
 #'
 #' With a treatment of levels, `"ate"` weights each arm to look like all rows;
 #' `"att"` and `"atc"` give the rows of one arm (the second level, the first, or

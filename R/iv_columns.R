@@ -17,8 +17,9 @@ learn_kernels <- function(task) {
     return(task)
   }
   weights <- task$weights[rows]
-  y <- stats::lm.wfit(task$design, task$y, task$weights)$residuals[rows]
-  responses <- list(outcome_response(standard_response(y)))
+  y <- stats::lm.wfit(task$design, task$y, task$weights)$residuals
+  y[abs(y) <= n * .Machine$double.eps * max(abs(task$y))] <- 0
+  responses <- list(outcome_response(standard_response(y[rows], weights)))
   for (name in c("x", "z")) {
     block <- task$blocks[[name]]
     points <- points_sample(take_rows(block$sample$x, rows),

@@ -182,7 +182,8 @@ inference.iv_weak <- function(task, system, penalty, solution, intercept) {
   # Beside a line without penalty there may be a curve; the table then has the
   # coefficients and errors of the line alone.
   alone <- task$linear == Inf && !has_no_curve(task)
-  settings <- task[c("correct", "linear", "keep", "columns")]
+  settings <- task[intersect(c("correct", "linear", "keep", "columns"),
+                             names(task))]
   c(settings, line_table(task, if (alone) {
     iv_errors(task, line_system(task, system))
   } else {

@@ -24,8 +24,9 @@
 #   map_sums, map_values, new_map, pivoted_map, point_features,
 #   section_features, small_map.
 # Offers from sample_smoother.R: choose_kernel, in_deviations,
-#   learning_rows, new_response, penalty_grid, principal_features,
-#   relevant_words, standard_response, weighted_kernel, with_kernel.
+#   learning_rows, least_gain, new_response, penalty_grid,
+#   principal_features, relevant_words, standard_response, weighted_kernel,
+#   with_kernel.
 #
 # A new kind of sample is a constructor on new_sample(), and methods for the
 # verbs below. Only the files of a kind know what kind it is. One kind is a

@@ -2,7 +2,7 @@
 # losses along a path of penalties; and the kernels, with widths learned from
 # the columns that matter, that these losses choose between.
 
-# What smoothers are to predict, at some rows of a sample.
+# A response, which smoothers are to predict at some rows of a sample.
 #   rows     the rows where it is known
 #   y        a column for each of several variables, in units in which losses
 #            and slopes can be added
@@ -14,17 +14,20 @@ new_response <- function(rows, y, share = 1, columns = NULL, outcome = FALSE) {
        outcome = outcome)
 }
 
-# Numbers with the mean 0 and the variance 1; 0 if all are the same.
-standard_response <- function(y) in_deviations(y - mean(y))
+# Numbers with the weighted mean 0 and the weighted variance 1; 0 if all are the
+# same.
+standard_response <- function(y, weights = rep(1, length(y))) {
+  in_deviations(y - sum(weights * y) / sum(weights), weights)
+}
 
-# Numbers in units of their root mean square.
-in_deviations <- function(y) {
-  largest <- max(abs(y))
+# Numbers in units of their weighted root mean square.
+in_deviations <- function(y, weights = rep(1, length(y))) {
+  largest <- max(abs(sqrt(weights) * y))
   if (largest == 0) {
     return(y)
   }
   y <- y / largest
-  y / sqrt(mean(y^2))
+  y / sqrt(sum(weights * y^2) / sum(weights))
 }
 
 # The smoother of some rows.
@@ -58,7 +61,9 @@ smoother_losses <- function(s, y, penalties) {
   right <- right_sides(s, y)
   each <- !anyDuplicated(s$unit)
   inverse <- ridge_inverse(ridge, penalties)
-  kept <- 1 - product(ridge$z^2, inverse) * ridge$weights / nrow(y)
+  # A row of very large weight is all that its fit knows of.
+  kept <- pmax(1 - product(ridge$z^2, inverse) * ridge$weights / nrow(y),
+               .Machine$double.eps)
   none <- new_functional(matrix(0, 0L, ncol(ridge$z)), numeric())
   none$target <- numeric(ncol(ridge$z))
   Reduce(`+`, lapply(seq_len(ncol(y)), \(j) {
@@ -76,8 +81,8 @@ smoother_losses <- function(s, y, penalties) {
 }
 
 # The mean squared derivatives of the fits along each column of the points, of a
-# Gaussian kernel.
-smoother_slopes <- function(s, y, penalty) {
+# Gaussian kernel, for steps of `unit`.
+smoother_slopes <- function(s, y, penalty, unit = 1) {
   map <- s$map
   x <- take_rows(map$sample$x, s$rows)
   centers <- take_rows(map$sample$x, map$centers)
@@ -91,9 +96,10 @@ smoother_slopes <- function(s, y, penalty) {
     sums <- as.matrix(fold_apply(map$sample$kernel, x, centers,
                                  cbind(centers * a, a)))
     slopes <- take_columns(sums, seq_len(ncol(x))) - x * sums[, ncol(x) + 1L]
-    total <- total + colMeans(s$ridge$weights * slopes^2)
+    total <- total + colMeans(s$ridge$weights * times_columns(slopes,
+                                                              1 / theta)^2)
   }
-  total / theta^4
+  total * (unit / theta)^2
 }
 
 # --- Losses and relevances of a kernel ---------------------------------------
@@ -113,8 +119,8 @@ smoother_map <- function(sample) {
                             TRUE))
 }
 
-# What a kernel makes of responses, each with the penalty of the smallest
-# left-out loss.
+# The look at a kernel: its fits to responses, each with the penalty of the
+# smallest left-out loss.
 #   kernel     the kernel
 #   rows       the loss of each row of the sample
 #   outcome    the same of outcomes alone
@@ -142,7 +148,8 @@ look_at <- function(sample, kernel, responses, weights, unit, slopes = FALSE) {
     if (r$outcome) look$outcome[r$rows] <- look$outcome[r$rows] + loss
     if (slopes) {
       look$relevance[at] <- look$relevance[at] + r$share *
-        smoother_slopes(s, r$y, penalty_grid[best] * scale)
+        smoother_slopes(s, r$y, penalty_grid[best] * scale,
+                        max(sample$kernel$bandwidth))
     }
   }
   look
@@ -172,7 +179,7 @@ median_rows <- 500L
 # two standard deviations.
 additive_kernel <- function(x, all, w = rep(1, ncol(x))) {
   spread <- sqrt(colMeans(center_columns(x)^2))
-  shares <- ifelse(w^2 < 1e-3 | spread == 0, 0, w^2)
+  shares <- ifelse(spread == 0, 0, w^2)
   each <- lapply(which(shares > 0), \(j) {
     0.9 * shares[j] / sum(shares) *
       kernel_rbf(bandwidth = 2 * spread[j], columns = j)
@@ -214,8 +221,11 @@ least_weight <- 0.05
 # outcomes. A list of
 #   kernels  those that are better than the first by `least_gain` standard
 #            errors, the best one first, and last the first
-#   table    a row for each: kernel, loss, gain in standard errors
-#   slopes   the root mean squared derivative along each column, to the largest
+#   table    a row for each: kernel, the loss of outcomes, and by how many
+#            standard errors it is below the first; of learned widths the gain
+#            of all responses, if that is larger
+#   slopes   the root mean squared derivative along each column, relative to
+#            the largest
 choose_kernel <- function(sample, responses, weights, unit, gaussian = FALSE) {
   looks <- learn_widths(sample, responses, weights, unit)
   first <- looks[[1L]]
@@ -225,7 +235,7 @@ choose_kernel <- function(sample, responses, weights, unit, gaussian = FALSE) {
   if (!identical(best, first)) found$learned <- best
   more <- if (!gaussian) c(
     additive = list(additive_kernel(sample$x, first$kernel)),
-    if (!is.null(found$learned)) list("learned, additive" = additive_kernel(
+    if (!is.null(found$learned)) list("learned additive" = additive_kernel(
       sample$x, best$kernel, best$weights
     ))
   )
@@ -244,13 +254,15 @@ choose_kernel <- function(sample, responses, weights, unit, gaussian = FALSE) {
   }
   loss <- vapply(found, \(look) mean(look$outcome), 0)
   better <- names(found)[gains > least_gain & loss < loss[1L]]
-  order <- c(better[order(loss[better])], "isotropic")
-  list(kernels = lapply(found[order], `[[`, "kernel"),
+  ranked <- c(better[order(loss[better])], "isotropic")
+  list(kernels = lapply(found[ranked], `[[`, "kernel"),
        table = data.frame(kernel = names(found), loss = unname(loss),
                           gain = unname(gains)),
        slopes = sqrt(best$relevance / max(best$relevance, 1e-300)))
 }
 
+# With 1.5 the losses of small samples are a little larger; what a narrow kernel
+# adds to the error of an estimate is guarded by most_error.
 least_gain <- 1
 
 # The first principal features of the points, the sum of all variances 1.

@@ -303,15 +303,16 @@ simulate_null <- function(law, asked, n) {
   # saves.
   work <- if (n < most_alone) on_one_thread else identity
   # Warnings about the observed points are not repeated for each sample.
-  draws <- hold_warnings(
+  draws <- withCallingHandlers(
     work(in_chunks(B, size, asked$progress, \(start, count) {
       if (in_c) {
         normal_statistics(n, law$d, count, asked$statistic)
       } else {
         vapply(seq_len(count), one, numeric(1))
       }
-    }))
-  )$value
+    })),
+    kernmean_warning = \(w) invokeRestart("muffleWarning")
+  )
   draws <- unlist(draws)
   if (law$kind == "draws" && B > 1L && all(draws == draws[1L])) {
     warn_kernmean(

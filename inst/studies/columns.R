@@ -40,8 +40,13 @@ design <- function(x, assign, mean, truth = 1,
   # What other processes are given must not wait for names of this one.
   list(x, assign, mean, truth, draw, see)
   function(n) {
-    x <- x(n)
-    t <- stats::rbinom(n, 1, odds(assign(x)))
+    # Arms of fewer than ten rows are refused.
+    repeat {
+      points <- x(n)
+      t <- stats::rbinom(n, 1, odds(assign(points)))
+      if (all(tabulate(t + 1L, 2L) >= 10)) break
+    }
+    x <- points
     if (is.null(colnames(x))) colnames(x) <- paste0("x", seq_len(ncol(x)))
     y <- draw(mean(x, t), x, t)
     x <- see(x)
@@ -331,17 +336,13 @@ cells_of <- function(part) {
   )
 }
 
-kernels <- c("isotropic", "learned", "additive", "learned, additive")
+kernels <- c("isotropic", "learned", "additive", "learned additive")
 
 # One sample: errors and claimed errors with the chosen kernel and with one
 # bandwidth, the kernel, and whether few rows were said.
 measure <- function(draw, n) {
-  # An arm of fewer than ten rows is refused, and drawn again.
-  repeat {
-    sample <- draw(n)
-    fit <- watch(sample$run())
-    if (!is.null(fit$value)) break
-  }
+  sample <- draw(n)
+  fit <- watch(sample$run())
   f <- fit$value
   one <- f$columns$isotropic
   c(stats::coef(f)[[1]] - sample$truth, sqrt(stats::vcov(f)[1, 1]),
