@@ -104,7 +104,8 @@
 #' @section Cost of the choice: Up to eight regressions of each response on at
 #'   most 1,000 of the rows (of few rows of an arm all; chosen without a seed),
 #'   with pivoted factors of at most one column for five rows (96 if that is
-#'   more): \eqn{O(nr^2 + r^3)}{O(n r^2 + r^3)} each; and one to three more fits.
+#'   more): \eqn{O(nr^2 + r^3)}{O(n r^2 + r^3)} each; and up to three more
+#'   fits.
 #'
 #' @param x Covariates: a numeric matrix or a data frame (factors become 0 and
 #'   1, ordered ones the places of their levels); a formula, `outcome ~
