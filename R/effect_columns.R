@@ -48,7 +48,7 @@ effect_responses <- function(y, treat, weights = rep(1, length(y))) {
   arms <- colSums(weights * indicators)
   means <- colSums(weights * indicators * y) / arms
   within <- in_deviations(y - means[treat], weights)
-  # Of two levels one says all.
+  # One of two levels says all.
   told <- if (length(arms) == 2L) 2L else seq_along(arms)
   c(Map(\(level, arm) {
     rows <- which(treat == level)

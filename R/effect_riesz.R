@@ -134,7 +134,8 @@ choose_penalties <- function(p, s, lambda, mu) {
       found <- tune_grid(grid, \(all) above_least(left_out_losses(p, s, all)),
                          "valley", wider_grid(grid))
     }
-    if (found$value == found$table$value[1L]) {
+    if (identical(found$border, "smallest") &&
+          found$value == found$table$value[1L]) {
       warn_kernmean("the smallest '", name, "' that was tried, ",
                     format_number(found$value / p$scale, 3L), ", has the ",
                     "smallest leave-one-out loss; are rows repeated, or ",
