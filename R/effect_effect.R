@@ -105,13 +105,14 @@
 #'   `inst/studies/columns.R`, in which other designs of 300 rows have 90% to
 #'   98%: with two of ten columns that matter, curved and by their product, 73%
 #'   of 60 rows (warned of in 74% of samples), 90% of 100 and 94% of 300, with
-#'   one bandwidth 44%, 42% and 26%. Where a direction matters and not some
-#'   columns (means of 20 correlated ones) 87% of 300 rows, with steps of the
-#'   outcome 86%, with a binary outcome that depends on waves and products of
-#'   eight columns 79%; no warning says so. Heavy-tailed or strongly skewed
-#'   covariates with much signal bias the estimate by more than its error: 80%
-#'   in the second design of Kang and Schafer (2007) with 300 rows, 65% with
-#'   1,000. Take logarithms or normal scores.
+#'   one bandwidth 44%, 42% and 26%. No warning says the following. Where a
+#'   direction matters and not some columns (means of 20 correlated ones, 300
+#'   rows) it is 87%, with steps of the outcome (500 rows) 86%, with waves of
+#'   two of twenty columns (500 rows) 87%, with a binary outcome that depends on
+#'   waves and products of eight columns (400 rows) 79%. Heavy-tailed or
+#'   strongly skewed covariates with much signal bias the estimate by more than
+#'   its error: 80% in the second design of Kang and Schafer (2007) with 300
+#'   rows, 65% with 1,000 (40 samples). Take logarithms or normal scores.
 #'
 #' @inheritSection kme_weights Cost
 #' @section Cost of the choice: Up to eight regressions of each response on at
