@@ -11,3 +11,12 @@ function Math(el)
   html = html:gsub('<mo stretchy="true" form="%l+">([%(%)%[%]{}])<', "<mo>%1<")
   return pandoc.RawInline("html", html)
 end
+
+-- Tables without the classes of rows and without what cells are by default.
+function Table(el)
+  if not pandoc.write then return el end
+  local html = pandoc.write(pandoc.Pandoc({el}), "html4")
+  html = html:gsub(' class="odd"', ""):gsub(' class="even"', "")
+  html = html:gsub(' class="header"', ""):gsub('<td align="left"', "<td")
+  return pandoc.RawBlock("html", html)
+end
