@@ -238,11 +238,9 @@ test_that("of two valleys that losses cannot tell apart the wider is taken", {
 })
 
 test_that("an arm of a trial has no rough regression", {
-  skip_if_not_installed("HSAUR3")
-  data <- new.env()
-  utils::data("BtheB", package = "HSAUR3", envir = data)
-  trial <- stats::na.omit(data$BtheB[c("bdi.2m", "bdi.pre", "treatment",
-                                       "drug", "length")])
+  # 97 persons of "Beat the Blues" (Proudfoot and others 2003; BtheB of HSAUR3).
+  trial <- read.csv(test_path("fixtures", "trial.csv"), stringsAsFactors = TRUE)
+  trial$treatment <- relevel(trial$treatment, "TAU")
   expect_no_warning(
     fit <- kme_effect(bdi.2m ~ treatment, ~ bdi.pre + drug + length, trial)
   )
