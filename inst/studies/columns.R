@@ -213,16 +213,9 @@ doses <- list(
     list(x = x, dose = dose, y = y, derivative = 0, policy = 0)
   },
   curve = function(n) {
-    bend <- 0.4 / sqrt(2)
-    x <- matrix(normal(3 * n), n)
-    dose <- 0.6 * x[, 1] + bend * (x[, 2]^2 - 1) + 0.77 * normal(n)
-    y <- sin(1.5 * dose) + dose * x[, 1] / 2 + x[, 2]^2 / 2 + x[, 3] + normal(n)
-    # E exp(itd) of a normal and a chi-squared variable.
-    t <- 1.5
-    wave <- exp(-t^2 * (0.6^2 + 0.77^2) / 2) *
-      exp(-1i * t * bend) / sqrt(1 - 2i * t * bend)
-    list(x = x, dose = dose, y = y, derivative = t * Re(wave),
-         policy = Im(wave * (exp(0.5i * t) - 1)))
+    one <- derivative_design(n)
+    list(x = one$x, dose = one$treat, y = one$y, derivative = one$truth,
+         policy = one$policy)
   }
 )
 

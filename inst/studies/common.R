@@ -513,3 +513,19 @@ watch <- function(expression) {
   )
   list(value = value, said = unique(said))
 }
+
+# A dose d that depends on three covariates by a line and a parabola, and a
+# curve of d whose slope depends on the first. `truth` is the average slope,
+# `policy` the effect of half a unit more of d.
+derivative_design <- function(n) {
+  x <- matrix(stats::rnorm(3 * n), n)
+  bend <- 0.4 / sqrt(2)
+  d <- 0.6 * x[, 1] + bend * (x[, 2]^2 - 1) + 0.77 * stats::rnorm(n)
+  y <- sin(1.5 * d) + d * x[, 1] / 2 + x[, 2]^2 / 2 + x[, 3] + stats::rnorm(n)
+  # E exp(itd) of a normal and a chi-squared variable at t = 3/2.
+  t <- 1.5
+  wave <- exp(-t^2 * (0.6^2 + 0.77^2) / 2) *
+    exp(-1i * t * bend) / sqrt(1 - 2i * t * bend)
+  list(x = x, treat = d, y = y, truth = t * Re(wave),
+       policy = Im(wave * (exp(0.5i * t) - 1)))
+}

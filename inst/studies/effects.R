@@ -90,20 +90,6 @@ normal_scores <- function(x) {
   })
 }
 
-# A dose d that depends on three covariates by a line and a parabola, and a
-# curve of d whose slope depends on the first.
-derivative_design <- function(n) {
-  x <- matrix(normal(3 * n), n)
-  bend <- 0.4 / sqrt(2)
-  d <- 0.6 * x[, 1] + bend * (x[, 2]^2 - 1) + 0.77 * normal(n)
-  y <- sin(1.5 * d) + d * x[, 1] / 2 + x[, 2]^2 / 2 + x[, 3] + normal(n)
-  # E exp(itd) of a normal and a chi-squared variable at t = 3/2.
-  t <- 1.5
-  wave <- exp(-t^2 * (0.6^2 + 0.77^2) / 2) *
-    exp(-1i * t * bend) / sqrt(1 - 2i * t * bend)
-  list(x = x, treat = d, y = y, truth = t * Re(wave))
-}
-
 # Two arms of n rows each and n rows of another population, over which the mean
 # of the second arm is wanted.
 shift_design <- function(shift, spread) {
