@@ -11,11 +11,11 @@ effect_choice <- function(space, asked, treat, y, weights, clusters) {
     return(NULL)
   }
   n <- sample$n
-  rows <- learning_rows(n, if (is.factor(treat)) treat else rep(1L, n))
+  rows <- if (is.factor(treat)) learning_rows(n, treat) else learning_rows(n)
   pool <- if (!is.null(space$pool)) {
     scale_points(sample$kernel, space$pool)
   }
-  others <- learning_rows(NROW(pool), rep(1L, NROW(pool)))
+  others <- learning_rows(NROW(pool))
   points <- points_sample(rbind(take_rows(sample$x, rows),
                                 take_rows(pool, others)), sample$kernel)
   responses <- effect_responses(y[rows], treat[rows], weights[rows])
@@ -62,9 +62,9 @@ effect_responses <- function(y, treat, weights = rep(1, length(y))) {
 # The estimates with the best of some kernels whose standard errors are not
 # `most_error` times those with the last one, the isotropic kernel. A narrow
 # kernel may have a smaller loss where it does not reach the other arm. The
-# warnings are those of the kernel that is taken. `isotropic` has the estimates
-# with the last kernel.
-best_estimate <- function(estimate, space, kernels) {
+# warnings are those of the kernel that is taken. `columns` says which that is.
+best_estimate <- function(estimate, space, choice) {
+  kernels <- choice$kernels
   # All kernels have the same random landmarks or features.
   seed <- get0(".Random.seed", globalenv(), inherits = FALSE)
   try_kernel <- \(kernel) {
@@ -81,8 +81,10 @@ best_estimate <- function(estimate, space, kernels) {
     if (isTRUE(all(errors(found) <= most_error * errors(isotropic)))) break
   }
   for (held in found$warnings) warning(held)
-  c(found$value, list(taken = names(kernels)[at], isotropic = list(
-    coefficients = isotropic$value$coefficients, errors = errors(isotropic)
+  c(found$value, list(columns = effect_columns(
+    choice, names(kernels)[at], found$value, list(
+      coefficients = isotropic$value$coefficients, errors = errors(isotropic)
+    ), space
   )))
 }
 
@@ -94,25 +96,25 @@ most_error <- 1.5
 #              standard errors that is below the first one's
 #   relevance  a number for each column, at most 1
 #   isotropic  the estimates and errors with the isotropic kernel
-effect_columns <- function(choice, found, space) {
+effect_columns <- function(choice, taken, found, isotropic, space) {
   relevance <- stats::setNames(choice$slopes, c(if (space$dose) "treat",
                                                 colnames(space$columns)))
-  warn_columns(found, choice$units / length(relevance))
-  list(kernel = found$taken, losses = choice$table, relevance = relevance,
-       isotropic = found$isotropic)
+  warn_columns(found, isotropic, choice$units / length(relevance))
+  list(kernel = taken, losses = choice$table, relevance = relevance,
+       isotropic = isotropic)
 }
 
 # Warns if the choice of the kernel moves an estimate, and there are few rows,
 # or clusters, for each column from which it is made.
-warn_columns <- function(found, rows) {
-  moved <- abs(found$coefficients - found$isotropic$coefficients) /
+warn_columns <- function(found, isotropic, rows) {
+  moved <- abs(found$coefficients - isotropic$coefficients) /
     sqrt(diag(found$vcov))
   if (rows <= fewest_rows_of_column && any(moved > small_move, na.rm = TRUE)) {
     at <- which.max(moved)
     warn_kernmean(
       "the kernel is chosen from ", format_number(rows, 2L), " rows for each ",
       "column, and moves the estimate from ",
-      format_number(found$isotropic$coefficients[[at]], 3L), " to ",
+      format_number(isotropic$coefficients[[at]], 3L), " to ",
       format_number(found$coefficients[[at]], 3L), "; its interval may be too ",
       "short", kind = "columns"
     )
@@ -131,7 +133,8 @@ columns_lines <- function(x) {
   if (taken == "isotropic") {
     better <- losses$gain > least_gain & losses$loss < losses$loss[1L]
     return(c(kernel_lines(x$kernel), if (any(better)) {
-      "kernels that predict better have errors 1.5 times as large"
+      paste("kernels that predict better have errors", most_error,
+            "times as large")
     } else {
       paste0("predict no better: ", toString(losses$kernel[-1L]))
     }))
@@ -143,7 +146,7 @@ columns_lines <- function(x) {
     paste0("left-out loss ", loss[1L], " of the variance, with one bandwidth ",
            loss[2L]),
     if (startsWith(taken, "learned")) {
-      paste("columns by relevance:", relevant_words(column_relevance(x)))
+      relevant_words(column_relevance(x))
     }
   ), 80L, exdent = 2L)
 }

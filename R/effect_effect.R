@@ -244,19 +244,14 @@ kme_effect.default <- function(x, y, treat, kernel = NULL, ...,
   choice <- effect_choice(space, c(asked[c("kernel", "target")], settings),
                           treat, y, weights, clusters)
   found <- if (is.null(choice)) estimate(space) else
-    best_estimate(estimate, space, choice$kernels)
-  new_fit("kme_effect", with_residuals(c(
-    found[c("coefficients", "effective", "plugin", "influence", "vcov", "fits",
-            "rows", "kernel")],
-    list(
-      columns = if (!is.null(choice)) effect_columns(choice, found, space),
-      functional = functional, y = y, treat = treat,
-      names = c("y", "treat"), target = asked$target, covs = named_frame(x),
-      n = n, s.weights = asked$weights, cluster = clusters,
-      naive = naive_effect(y, treat, weights, functional, asked$reference),
-      arguments = stored(asked)
-    )
-  )))
+    best_estimate(estimate, space, choice)
+  new_fit("kme_effect", with_residuals(c(found, list(
+    functional = functional, y = y, treat = treat, names = c("y", "treat"),
+    target = asked$target, covs = named_frame(x), n = n,
+    s.weights = asked$weights, cluster = clusters,
+    naive = naive_effect(y, treat, weights, functional, asked$reference),
+    arguments = stored(asked)
+  ))))
 }
 
 # The estimate of the functional of a group's regression.

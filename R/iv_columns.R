@@ -10,7 +10,7 @@
 learn_kernels <- function(task) {
   shared <- exogenous_columns(task$blocks)
   n <- length(task$y)
-  rows <- learning_rows(n, rep(1L, n))
+  rows <- learning_rows(n)
   unit <- as.integer(task$clusters %||% seq_len(n))[rows]
   if (!task$control$learn || is.null(shared) ||
         length(unique(unit)) < fewest_units) {
@@ -82,8 +82,6 @@ learned_block <- function(points, responses, weights, unit, own, endogenous) {
 # The line of print() on the columns of a block.
 learned_line <- function(found) {
   if (identical(found$kernel, "learned")) {
-    strwrap(paste("columns by relevance:", relevant_words(
-      sort(found$relevance, decreasing = TRUE)
-    )), 80L, indent = 2L, exdent = 4L)
+    strwrap(relevant_words(found$relevance), 80L, indent = 2L, exdent = 4L)
   }
 }

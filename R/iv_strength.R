@@ -41,7 +41,7 @@ column_points <- function(block, columns, z) {
 most_given <- 128L
 
 given_factor <- function(sample, tolerance, most = most_given) {
-  .Call(C_r_pivoted, sample_source(sample), tolerance, as.integer(most), TRUE)
+  pivoted_factor(sample_source(sample), tolerance, most)
 }
 
 # The features that span the functions of exogenous columns, at points z of x.

@@ -33,6 +33,16 @@ exact_map <- function(sample, name, tolerance = 0) {
   pivoted_map(sample, pivoted)
 }
 
+# Returns a pivoted factor of K with at most `most` columns, which ends when a
+# share `tolerance` of the trace is left, and the trace that it leaves out.
+pivoted_factor <- function(source, tolerance, most) {
+  pivoted <- .Call(C_r_pivoted, source, tolerance, as.integer(most), TRUE)
+  if (is.null(pivoted)) {
+    stop_input("the Gram matrix must be positive semi-definite")
+  }
+  pivoted
+}
+
 # The map by a pivoted Cholesky factor.
 pivoted_map <- function(sample, pivoted) {
   new_map("exact", sample, length(pivoted$pivots), factor = pivoted$factor,

@@ -21,7 +21,7 @@
 # Offers from sample_target.R: check_target, check_target_kind, is_mixture.
 # Offers from sample_map.R: exact_map, feature_panels, fourier_map,
 #   function_at, kept_spectrum, landmark_map, map_features, map_function,
-#   map_sums, map_values, new_map, pivoted_map, point_features,
+#   map_sums, map_values, new_map, pivoted_factor, pivoted_map, point_features,
 #   section_features, small_map.
 # Offers from sample_smoother.R: choose_kernel, in_deviations,
 #   learning_rows, least_gain, new_response, penalty_grid,

@@ -59,25 +59,23 @@ right_sides <- \(s, y) cross(s$ridge$z, s$ridge$weights * y) / nrow(y)
 smoother_losses <- function(s, y, penalties) {
   ridge <- s$ridge
   right <- right_sides(s, y)
-  each <- !anyDuplicated(s$unit)
-  inverse <- ridge_inverse(ridge, penalties)
-  # A row of very large weight is all that its fit knows of.
-  kept <- pmax(1 - product(ridge$z^2, inverse) * ridge$weights / nrow(y),
-               .Machine$double.eps)
-  none <- new_functional(matrix(0, 0L, ncol(ridge$z)), numeric())
-  none$target <- numeric(ncol(ridge$z))
-  Reduce(`+`, lapply(seq_len(ncol(y)), \(j) {
-    # A row by itself has the residual of the fit to all rows, divided by what
-    # the fit keeps of it.
-    residuals <- if (each) {
-      (y[, j] - product(ridge$z, inverse * right[, j])) / kept
-    } else {
+  residuals <- if (anyDuplicated(s$unit)) {
+    none <- new_functional(matrix(0, 0L, ncol(ridge$z)), numeric())
+    none$target <- numeric(ncol(ridge$z))
+    \(j) {
       ridge$right <- right[, j]
       ridge_left_out(ridge, none, penalties, y[, j], s$unit,
                      integer())$residuals
     }
-    residuals^2
-  }))
+  } else {
+    # A row by itself has the residual of the fit to all rows, divided by what
+    # the fit keeps of it. A row of very large weight is all that its fit knows.
+    inverse <- ridge_inverse(ridge, penalties)
+    kept <- pmax(1 - product(ridge$z^2, inverse) * ridge$weights / nrow(y),
+                 .Machine$double.eps)
+    \(j) (y[, j] - product(ridge$z, inverse * right[, j])) / kept
+  }
+  Reduce(`+`, lapply(seq_len(ncol(y)), \(j) residuals(j)^2))
 }
 
 # The mean squared derivatives of the fits along each column of the points, of a
@@ -114,9 +112,9 @@ smoother_columns <- \(n) min(n, max(96L, n %/% 5L))
 smoother_tolerance <- 1e-6
 
 smoother_map <- function(sample) {
-  pivoted_map(sample, .Call(C_r_pivoted, sample_source(sample),
-                            smoother_tolerance, smoother_columns(sample$n),
-                            TRUE))
+  pivoted_map(sample, pivoted_factor(
+    sample_source(sample), smoother_tolerance, smoother_columns(sample$n)
+  ))
 }
 
 # The look at a kernel: its fits to responses, each with the penalty of the
@@ -276,7 +274,7 @@ principal_features <- function(points, weights, unit) {
 most_principal <- 5L
 
 # Some of n rows, in an order that no seed changes; of few rows of an arm all.
-learning_rows <- function(n, arm) {
+learning_rows <- function(n, arm = rep(1L, n)) {
   order <- order(.Call(C_r_sequence, n))
   turn <- stats::ave(seq_len(n), arm[order], FUN = seq_along)
   sort(order[turn <= pmax(most_learned * tabulate(arm)[arm[order]] / n,
@@ -296,14 +294,16 @@ with_kernel <- function(sample, kernel) {
   sample
 }
 
-# "x1 1, x2 0.49, others at most 0.09"
-relevant_words <- function(sorted, most = 4L) {
+# "columns by relevance: x1 1, x2 0.49, others at most 0.09"
+relevant_words <- function(relevance, most = 4L) {
+  sorted <- sort(relevance, decreasing = TRUE)
   named <- seq_len(max(1L, min(most, sum(sorted > large_relevance))))
   rest <- sorted[-named]
-  toString(c(paste(names(sorted)[named], format_number(sorted[named], 2L)),
+  words <- c(paste(names(sorted)[named], format_number(sorted[named], 2L)),
              if (length(rest)) {
                paste("others at most", format_number(rest[1L], 2L))
-             }))
+             })
+  paste("columns by relevance:", toString(words))
 }
 
 large_relevance <- 0.2

@@ -344,16 +344,6 @@ factor_spectrum <- function(sample, least) {
   new_spectrum(gamma[kept] / sample$n, vectors, pivoted$left / sample$n)
 }
 
-# Returns a pivoted factor of K with at most `most` columns, and the trace that
-# it leaves out.
-pivoted_factor <- function(source, tolerance, most) {
-  pivoted <- .Call(C_r_pivoted, source, tolerance, most, TRUE)
-  if (is.null(pivoted)) {
-    stop_input("the Gram matrix must be positive semi-definite")
-  }
-  pivoted
-}
-
 # Returns l g_tau(l), where tau is the ratio times the largest eigenvalue.
 spectrum_gain <- function(spectrum, ratio, name) {
   l <- spectrum$values

@@ -3,8 +3,8 @@
 # Offers from test_test.R: draw_permutations.
 # Offers from test_statistic.R: permutation_p.
 # Offers from test_methods.R: least_words.
-# Offers from test_filter.R: distinct_positive,
-#   filter_most_columns, filter_most_points, pivoted_factor.
+# Offers from test_filter.R: distinct_positive, filter_most_columns,
+#   filter_most_points.
 # Offers from test_mmd_sums.R: null_spectrum.
 # Offers from test_mmd_sketch.R: centered_covariance.
 #
