@@ -133,8 +133,8 @@ columns_lines <- function(x) {
   if (taken == "isotropic") {
     better <- losses$gain > least_gain & losses$loss < losses$loss[1L]
     return(c(kernel_lines(x$kernel), if (any(better)) {
-      paste("kernels that predict better have errors", most_error,
-            "times as large")
+      paste("kernels that predict better have standard errors more than",
+            most_error, "times as large")
     } else {
       paste0("predict no better: ", toString(losses$kernel[-1L]))
     }))

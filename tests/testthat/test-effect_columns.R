@@ -137,7 +137,8 @@ test_that("few rows for a column are said where they move the estimate", {
   with_binding("most_error", 0, {
     shown <- capture.output(print(effect(x, y, treat)))
   })
-  expect_match(shown, "predict better have errors", all = FALSE)
+  expect_match(shown, "predict better have standard errors more than 0 times",
+               all = FALSE)
   quiet <- \(code) expect_no_warning(code, class = "kernmean_warning_columns")
   quiet(kme_effect(x, y, treat))
   quiet(kme_effect(wide, y, treat, control = list(learn = FALSE)))

@@ -27,6 +27,32 @@ test_that("losses are those of refits without the unit, summed over columns", {
   }
 })
 
+test_that("losses are exact for any kernel of the bank", {
+  kernels <- list(
+    kernel_linear(), kernel_laplace(2), kernel_rbf(1) + kernel_linear(),
+    0.5 * kernel_rbf(1, columns = 1) + kernel_laplace(1, columns = 2:3),
+    kernel_rbf(1, columns = 1) * kernel_rbf(2, columns = 2)
+  )
+  responses <- list(new_response(seq_len(n), y, outcome = TRUE))
+  for (kernel in kernels) {
+    look <- look_at(sample, kernel, responses, weights, seq_len(n))
+    K <- kernel_matrix(points, kernel = kernel)
+    penalties <- penalty_grid[c(9, 17, 25)] * mean(diag(K))
+    s <- make_smoother(smoother_map(with_kernel(sample, kernel)), seq_len(n),
+                       weights, seq_len(n))
+    want <- vapply(penalties, \(penalty) {
+      Reduce(`+`, lapply(1:2, \(j) {
+        squares_left_out_R(K, y[, j], penalty, weights, seq_len(n))
+      }))
+    }, numeric(n))
+    # The factor leaves a millionth of the trace.
+    expect_near(smoother_losses(s, y, penalties), want, 1e-3)
+    # The look has the smallest loss along the path.
+    expect_lt(mean(look$outcome),
+              min(colMeans(weights * want)) / mean(weights) + 1e-3)
+  }
+})
+
 test_that("slopes are the derivatives of the fit", {
   s <- smoother(seq_len(n))
   want <- Reduce(`+`, lapply(1:2, \(j) {
