@@ -37,7 +37,7 @@ bank_kernels <- function(x) {
   gaussian <- \(share) kernel_rbf(share * all)
   if (d == 1L) {
     bent <- c(named_kernels("Gaussian", 2^(1:-4), gaussian),
-              Laplace = kernel_laplace(all, "L2"))
+              Laplace = list(kernel_laplace(all)))
   } else {
     of_columns <- \(at, share) {
       kernel_rbf(share * each[at], columns = at)
@@ -52,7 +52,7 @@ bank_kernels <- function(x) {
       named_kernels("additive", 2^(0:-2), additive),
       if (d <= most_paired) named_kernels("pairs", 2^(0:-1), pairs),
       "additive Laplace" = list(Reduce(`+`, lapply(seq_len(d), \(j) {
-        kernel_laplace(each[j], "L2", columns = j)
+        kernel_laplace(each[j], columns = j)
       })))
     )
   }
