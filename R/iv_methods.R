@@ -279,8 +279,13 @@ fitted.rkhs_iv <- function(object, type = c("function", "adversary"), ...) {
 #' c(fit = score(fit, data[201:300, ]), flat = score(flat, data[201:300, ]))
 #' @export
 score <- function(object, newdata, ...) {
-  check_dots(...)
   check_given(object)
+  UseMethod("score")
+}
+
+#' @export
+score.default <- function(object, newdata, ...) {
+  check_dots(...)
   take(object, an_iv_fit)
   same_version(object)
   check_given(newdata)

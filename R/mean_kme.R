@@ -54,7 +54,8 @@
 #' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
 #'   by their standard deviations; `"whiten"`, by the root of their covariance,
 #'   see [units]. Not with a `gram`, which has its own.
-#' @param formula A formula without response. Its terms are evaluated once; a
+#' @param formula A formula without response (with one, `y ~ a + b`, the result
+#'   is a conditional kernel mean, [kme_given]). Its terms are evaluated once; a
 #'   data frame is all of its columns.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default, `na.action = na.omit` drops their rows, which the
@@ -148,6 +149,12 @@ kme_arguments <- door_table(
 #' @export
 kme.formula <- function(formula, data = NULL, subset, na.action, ...,
                         weights = NULL) {
+  if (length(formula) == 3L) {
+    read <- read_sides(c(y = "variable", x = "levels"), "weights")
+    fit <- kme_given(read$y, read$x, ..., weights = read$weights)
+    fit$y$name <- shorten(read$names$y, sep = " + ")
+    return(keep_layout(fit, read))
+  }
   read <- read_sides(c(x = "terms"), "weights")
   keep_layout(kme.default(read$x, ..., weights = read$weights), read)
 }

@@ -50,7 +50,7 @@ bank_kernels <- function(x) {
     bent <- c(
       named_kernels("Gaussian", 2^(0:-2), gaussian),
       named_kernels("additive", 2^(0:-2), additive),
-      if (d <= most_paired) named_kernels("pairs", 2^(0:-1), pairs),
+      if (d <= most_pairs_of) named_kernels("pairs", 2^(0:-1), pairs),
       "additive Laplace" = list(Reduce(`+`, lapply(seq_len(d), \(j) {
         kernel_laplace(each[j], columns = j)
       })))
@@ -60,7 +60,7 @@ bank_kernels <- function(x) {
 }
 
 # Pairs of columns are for at most this many columns.
-most_paired <- 6L
+most_pairs_of <- 6L
 
 named_kernels <- function(word, shares, make) {
   stats::setNames(lapply(shares, make), paste(word, format_number(shares, 4L)))
@@ -77,7 +77,7 @@ make_bank <- function(x, kernels = bank_kernels(x), rows = seq_len(nrow(x)),
   })
 }
 
-bank_tolerance <- 1e-10
+bank_tolerance <- 1e-13
 bank_columns <- 150L
 
 # The penalties of the bank; the smoother with the penalty `infinite` is the

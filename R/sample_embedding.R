@@ -71,6 +71,11 @@ kme_inner <- function(a, b, ...) {
 #' @export
 kme_distance <- function(a, b, ...) {
   check_given(a)
+  UseMethod("kme_distance")
+}
+
+#' @export
+kme_distance.default <- function(a, b, ...) {
   only_two(...)
   if (missing(b) && is_plain_list(a)) {
     return(distances_of(a, fit_pairs(a, distance2_pairs)))

@@ -250,16 +250,24 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   # The names are checked before their values: a misspelled `blocks` may be a
   # column of `data`.
   if (length(unused)) stop_unused(unused, known, test_hints)
-  read <- read_sides("variables", c("blocks", "clusters"), least = 2L)
-  variables <- read[names(read$names)]
+  if (has_given(formula)) {
+    read <- read_given(formula, c(y = "variable", x = "variable"))
+    if (is.null(read$strata)) {
+      return(test_read("independence", read, ...))
+    }
+    variables <- stats::setNames(read[c("y", "x")], read$labels[c("y", "x")])
+    read$blocks <- read$strata
+  } else {
+    read <- read_sides("variables", c("blocks", "clusters"), least = 2L)
+    variables <- read[names(read$names)]
+  }
   label <- paste(names(variables), collapse = " and ")
   test <- do.call(hsic_test.default, c(
     list(test_variables(list(x = variables), label)),
     side_kernels(list(...), variables),
     Filter(length, read[c("blocks", "clusters")])
   ), quote = TRUE)
-  test$na.action <- read$na.action
-  test
+  name_given(test, read)
 }
 
 test_dependence <- function(data, asked) UseMethod("test_dependence")

@@ -19,7 +19,7 @@ fit_lines.htest <- function(x, digits) {
           Filter(is_factor_variable, x$variables), `[[`, "levels"
         )))),
     fill_lines(paste0(items, rep(c(",", ""), c(length(items) - 1L, 1L)))),
-    strwrap(c(maximum_line(x), low_line(x))),
+    strwrap(c(maximum_line(x), low_line(x), x$given$words)),
     if ("guard" %in% names(x$smoothing)) {
       paste0(x$estimator$label, guard_words(list(share = x$smoothing["guard"])))
     },
@@ -37,7 +37,7 @@ maximum_line <- function(test) {
   if (length(words) > 1L) {
     paste0("one p-value for ", length(words), " statistics, of which the ",
            "largest is ", words[test$statistics$maximum],
-           if (is.null(test$arguments$filter)) {
+           if (is.null(c(test$arguments$filter, test$given))) {
              paste0("; filter = \"none\" is ", words[1L], " alone")
            })
   }

@@ -382,7 +382,18 @@ mmd_test.dist <- mmd_test.gram
 #' @export
 mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
-  test_formula(mmd_test.default, ...)
+  if (!has_given(formula)) {
+    return(test_formula(mmd_test.default, ...))
+  }
+  read <- read_given(formula, c(y = "named", x = "variable"))
+  read$x <- check_groups_given(read$x)
+  if (is.null(read$strata)) {
+    return(test_read("two-sample", read, ...))
+  }
+  of_groups <- read
+  of_groups$names <- list(x = read$names$y, groups = read$names$x)
+  of_groups[c("x", "groups", "blocks")] <- read[c("y", "x", "strata")]
+  test_groups(mmd_test.default, of_groups, ...)
 }
 
 # Reads the formula of the method that calls this function, and tests its
@@ -390,6 +401,11 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
 test_formula <- function(.door, ...) {
   read <- read_sides(c(x = "named", groups = "groups"), c("blocks", "clusters"),
                      example = "response ~ group", frame = parent.frame())
+  test_groups(.door, read, ...)
+}
+
+# The test of the samples of a reading with the sides x and groups.
+test_groups <- function(.door, read, ...) {
   words <- read$names$x
   x <- read$x
   bound <- if (length(words) > 1L) words else bound_parts(str2lang(words))
@@ -402,8 +418,7 @@ test_formula <- function(.door, ...) {
   pooled <- pool_groups(x, read$groups, paste(name, "by", read$names$groups),
                         name)
   test <- .door(pooled, ..., blocks = read$blocks, clusters = read$clusters)
-  test$na.action <- read$na.action
-  test
+  name_given(test, read)
 }
 
 # The sample of the points that are a side of a formula. In a sum of columns

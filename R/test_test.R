@@ -42,7 +42,15 @@
 #'   same size, so many in the smallest sample, and bins change places: one pass
 #'   over the kernel values serves all permutations, and the level stays exact.
 #'   `NULL` is 25 above 20,000 points and single points below.
-#' @return An object of class `"test_control"`, a list of the four.
+#' @param undersmooth,cells,bank Tests given covariates, `y ~ x | z`: the
+#'   penalties of the regressions on z are multiplied by `undersmooth`, 1/4 if
+#'   `NULL`, since what they leave of z would look like dependence (1 has .05 to
+#'   .15 more power with several columns of z, and up to twice the level where
+#'   means vary fast); rows of like z change places within cells of at least
+#'   `cells` rows, 8 if `NULL`; `bank` is a list of kernels of z with names, of
+#'   which left-out losses choose, on columns in units of their standard
+#'   deviations, see [given].
+#' @return An object of class `"test_control"`, a list of its arguments.
 #' @references
 #' Gretton, A., Fukumizu, K., Harchaoui, Z. and Sriperumbudur, B. K. (2009). A
 #' fast, consistent kernel two-sample test. *Advances in Neural Information
@@ -58,14 +66,25 @@
 #'          control = test_control(permutations = "all"))
 #' @export
 test_control <- function(null = NULL, statistic = NULL, permutations = NULL,
-                         bins = NULL) {
+                         bins = NULL, undersmooth = NULL, cells = NULL,
+                         bank = NULL) {
   structure(request(control_arguments)[TRUE], class = "test_control")
 }
+
+a_share <- new_kind("a number above 0 and at most 1", \(x) {
+  is_number(x) && x > 0 && x <= 1
+})
+
+some_kernels <- new_kind("a list of kernels with names", \(x) {
+  is.list(x) && length(x) && all(nzchar(names2(x))) &&
+    all(vapply(x, inherits, NA, "kernmean_kernel"))
+})
 
 control_arguments <- door_table(
   "test_control", null = maybe(choice("permutation", "spectrum", "gamma")),
   statistic = maybe(choice("biased", "unbiased")), permutations = anything,
-  bins = maybe(count(2L))
+  bins = maybe(count(2L)), undersmooth = maybe(a_share), cells = maybe(count(2L)),
+  bank = maybe(some_kernels)
 )
 
 # print() shows what is set: "test_control: null = \"gamma\"".
@@ -104,7 +123,9 @@ test_rules <- c(
     when(c(null = "gamma"), statistic = "biased"),
     when(\(a) !is_unshrunk(a$estimator), statistic = "biased",
          reason = "for an estimator that shrinks"),
-    when("bins", permutations = NULL, blocks = NULL, clusters = NULL)
+    when("bins", permutations = NULL, blocks = NULL, clusters = NULL),
+    when(\(a) TRUE, undersmooth = NULL, cells = NULL, bank = NULL,
+         reason = "for a test that is not given numeric covariates")
   )
 )
 
@@ -179,7 +200,7 @@ test_fields <- c(
   "data.name", "replicates", "gamma", "null", "type", "estimator", "lambda",
   "alpha", "noise", "smoothing", "candidates", "kernel", "sample", "groups",
   "sizes", "variables", "pairs", "unbiased", "ranks", "arguments",
-  "statistics", "spectra", "views", "left", "origin"
+  "statistics", "spectra", "views", "left", "given", "origin"
 )
 
 # --- Estimators and kernels --------------------------------------------------

@@ -1,0 +1,399 @@
+# Tests given covariates z: is y dependent on x, or different between groups,
+# when z is held fixed? What z explains is taken from the values of both sides,
+# and from features of these residuals; the null distribution permutes the
+# residuals of one side among rows of like z, and fits them to z again.
+
+# What a test given covariates is of.
+#   kind     "independence", or "two-sample" of groups x
+#   x, y, z  the sides of the formula
+#   label    what the sides are called, by name
+new_given_data <- function(kind, x, y, z, label) {
+  structure(list(kind = kind, x = x, y = y, z = z, label = label),
+            class = "given_data")
+}
+
+# --- The door ----------------------------------------------------------------
+
+# Reads the formula y ~ x | z of the method that calls this function. `kinds` is
+# the kind of the sides y and x.
+read_given <- function(formula, kinds, frame = parent.frame()) {
+  right <- formula[[3L]]
+  parts <- list(y = formula[[2L]], x = right[[2L]], z = right[[3L]])
+  same <- intersect(all.vars(parts$z), unlist(lapply(parts[1:2], all.vars)))
+  if (length(same)) {
+    stop_input("'formula' must have after the bar what is given, and not ",
+               quoted(same), ", which stands before it, too")
+  }
+  read <- read_sides(c(kinds, z = "terms"), c("blocks", "clusters"),
+                     parts = parts, frame = frame)
+  for (side in c("y", "x", "z")) {
+    if (stats::is.ts(read[[side]])) refuse_time(side)
+  }
+  read$labels <- vapply(read$names, shorten, "", sep = " + ")
+  read$strata <- given_strata(read$z, read$blocks)
+  read
+}
+
+# Does a formula have a part that is given, as y ~ x | z has?
+has_given <- function(formula) {
+  length(formula) == 3L && is.call(formula[[3L]]) &&
+    identical(formula[[3L]][[1L]], quote(`|`))
+}
+
+refuse_time <- function(side) {
+  stop_input("'", side, "' must not be a time series: rows that follow each ",
+             "other in time do not change places; give the time of day or year",
+             " after the bar and as 'blocks' the spells that are alike")
+}
+
+# Codes of the rows with equal z, if z has factors alone or few values: then the
+# test within these blocks is exact. NULL for other z.
+given_strata <- function(z, blocks = NULL) {
+  columns <- c(as.data.frame(z), list(blocks)[length(blocks) > 0L])
+  codes <- number_codes(do.call(paste, c(unname(columns), sep = "\r")))
+  nominal <- is.data.frame(z) && all(vapply(z, has_levels, NA))
+  if (nominal || max(codes) <= length(codes) / fewest_in_stratum) codes
+}
+
+fewest_in_stratum <- 5
+
+# The test of what was read. The dots are arguments of the door.
+test_read <- function(kind, read, ...) {
+  unit <- names(Filter(length, read[c("blocks", "clusters")]))
+  if (length(unit)) {
+    stop_input("'", unit[1L], "' must not be given beside numeric covariates; ",
+               "blocks are a factor among them, as in y ~ x | z + factor(id), ",
+               "and of clusters take means or one row each")
+  }
+  data <- new_given_data(kind, read$x, read$y, read$z, read$labels)
+  name_given(test_given(data, ...), read)
+}
+
+# The test with the name of what is given and the rows that were dropped.
+name_given <- function(test, read) {
+  if (!is.null(read$labels) && is.null(test$given)) {
+    test$data.name <- paste(test$data.name, "given", read$labels[["z"]])
+  }
+  test$na.action <- read$na.action
+  test
+}
+
+check_groups_given <- function(x) {
+  groups <- check_factor(x)
+  if (min(tabulate(groups)) < 2L) {
+    stop_input("'formula' must have groups of at least two rows before the ",
+               "bar; of a numeric variable hsic_test() is the test")
+  }
+  groups
+}
+
+test_given <- function(x, ..., kernel = kernel_rbf(), B = NULL,
+                       control = test_control(), progress = interactive()) {
+  asked <- request(given_arguments)
+  options <- given_options(asked)
+  z <- new_covariates(if (is.data.frame(x$z)) x$z else named_columns(x$z, "z"))
+  n <- nrow(z$x)
+  if (n < fewest_given) {
+    stop_input("'z' must have at least ", fewest_given, " rows, or few ",
+               "values, not ", n, " rows")
+  }
+  bank <- make_bank(z$x, options$bank %||% bank_kernels(z$x))
+  sides <- list(x = given_side(x$x, x$label[["x"]], bank, options),
+                y = given_side(x$y, x$label[["y"]], bank, options))
+  cells <- like_cells(z, options$cells %||% usual_cell)
+  statistic <- given_statistic(sides, z$x, cells, options)
+  new_given_test(x, sides, z, statistic, options, stored(asked))
+}
+
+# The request with what its control sets.
+given_options <- function(asked) {
+  control <- unclass(asked$control)
+  set <- names(control)[!vapply(control, is.null, NA)]
+  options <- apply_rules(c(asked, control), given_rules, set)
+  options[c("null", "linear")] <- list(
+    "permutation", kernel_has(options$kernel, "linear form")
+  )
+  options$B <- options$B %||% 399L
+  options
+}
+
+given_rules <- list(when(
+  \(a) TRUE, null = NULL, statistic = NULL, permutations = NULL, bins = NULL,
+  reason = "for a test given numeric covariates"
+))
+
+fewest_given <- 20L
+usual_cell <- 8L
+
+given_kernel <- new_kind("kernel_rbf() or kernel_linear()", \(x) {
+  inherits(x, "kernmean_kernel") && !kernel_has(x, "parts") &&
+    (kernel_has(x, "linear form") ||
+       kernel_has(x, "Gaussian form") && identical(x$bandwidth, "median"))
+})
+
+no_more <- "is not for a test given numeric covariates"
+given_arguments <- door_table(
+  "test_given", kernel = given_kernel, B = maybe(count()), control = a_control,
+  progress = flag, hints = c(
+    estimator = no_more, bandwidths = no_more, filter = no_more,
+    scale = no_more, kernel_x = "is 'kernel' here, for both sides",
+    kernel_y = "is 'kernel' here, for both sides", test_hints
+  )
+)
+
+# --- Sides -------------------------------------------------------------------
+
+# A side of the test, x or y, with what z explains of it.
+#   x        its columns, in units of their standard deviations
+#   chosen   the smoother of each column, see new_chosen()
+#   sd       the standard deviations of the residuals of the columns
+#   e        the residuals, in these units
+#   fitted   what z explains, in these units
+#   made     makes features of residuals; NULL where e are all features
+#   smooth   the smoother of the features, or NULL
+#   features the features less what z explains of them
+new_given_side <- function(x, chosen, sd, e, fitted, made = NULL,
+                           smooth = NULL, features = e) {
+  list(x = x, chosen = chosen, sd = sd, e = e, fitted = fitted, made = made,
+       smooth = smooth, features = features)
+}
+
+given_side <- function(values, name, bank, options) {
+  nominal <- has_levels(values) || is.character(values)
+  columns <- side_columns(values, name)
+  x <- columns$x
+  undersmooth <- options$undersmooth %||% usual_undersmooth
+  chosen <- list()
+  for (j in seq_len(ncol(x))) {
+    chosen[[j]] <- choose_smoother(bank, x[, j])
+    score <- if (columns$scored) normal_score(x[, j])
+    other <- if (!is.null(score)) choose_smoother(bank, score)
+    if (!is.null(other) && other$r2 > chosen[[j]]$r2 + 1 / nrow(x)) {
+      chosen[[j]] <- other
+      x[, j] <- score
+    }
+    chosen[[j]]$used <- undersmoothed(chosen[[j]], undersmooth)
+  }
+  fitted <- refit_columns(chosen, x)
+  e <- x - fitted
+  sd <- sqrt(colSums(center_columns(e)^2) / (nrow(e) - 1))
+  # Coordinates of distances have the unit of the largest.
+  if (!columns$scored && !nominal) sd[] <- max(sd)
+  sd <- pmax(sd, 1e-12)
+  side <- new_given_side(x, chosen, sd, times_columns(e, 1 / sd),
+                         times_columns(fitted, 1 / sd))
+  if (nominal || options$linear) side else add_features(side, bank)
+}
+
+# The penalty of a smoother is divided, because what it leaves of z would look
+# like dependence; a larger variance does no harm.
+usual_undersmooth <- 1 / 4
+
+undersmoothed <- function(chosen, share) {
+  s <- chosen$smoother
+  while (smoother_df(s, share * chosen$penalty) >= most_freedom * nrow(s$ridge$z)
+         && share < 1) {
+    share <- min(1, 1.5 * share)
+  }
+  share * chosen$penalty
+}
+
+# The columns of a side, with the unit 1 each; of distances the principal
+# coordinates. scored: may a column be replaced by its normal scores?
+side_columns <- function(values, name) {
+  if (inherits(values, "dist")) {
+    g <- dist_sample(values, "y")$gram
+    k <- center_gram(g$K / 2)$k
+    pairs <- .Call(C_r_eigen, k, min(most_coordinates, nrow(k)))
+    kept <- pairs$values > 1e-8 * pairs$values[1L]
+    x <- times_columns(take_columns(pairs$vectors, kept),
+                       sqrt(pairs$values[kept] * (nrow(k) - 1) /
+                              pairs$values[1L]))
+    colnames(x) <- paste("coordinate", seq_len(ncol(x)))
+    return(list(x = x, scored = FALSE))
+  }
+  values <- as_factors(plain_term(values), name)
+  frame <- if (has_levels(values)) {
+    stats::setNames(list2DF(list(values)), name)
+  } else {
+    read_points(values, name)
+  }
+  if (is.null(colnames(frame))) {
+    colnames(frame) <- paste0(name, if (ncol(frame) > 1L) seq_len(ncol(frame)))
+  }
+  list(x = new_covariates(frame)$x, scored = !has_levels(values))
+}
+
+most_coordinates <- 20L
+
+refit_columns <- function(chosen, x) {
+  columns <- lapply(seq_along(chosen), \(j) {
+    smoother_fit(chosen[[j]]$smoother, take_columns(x, j), chosen[[j]]$used)
+  })
+  do.call(cbind, columns)
+}
+
+# Normal scores by a smooth distribution function, the mean of normal ones
+# around the values, or around 300 quantiles of them; NULL where most
+# values are equal. Ranks would make a common signal of z of all columns.
+normal_score <- function(x) {
+  n <- length(x)
+  width <- 1.06 * min(stats::sd(x), stats::IQR(x) / 1.34) * n^-0.2
+  if (!(width > 0) || length(unique(x)) <= 10L) {
+    return(NULL)
+  }
+  around <- sort(x)[evenly(n, most_around)]
+  p <- colMeans(stats::pnorm(outer(around, x, \(a, b) (b - a) / width)))
+  drop(new_covariates(matrix(stats::qnorm(
+    pmin(pmax(p, 0.25 / n), 1 - 0.25 / n)
+  ), dimnames = list(NULL, "x")))$x)
+}
+
+most_around <- 300L
+
+# --- Features of residuals ---------------------------------------------------
+
+add_features <- function(side, bank) {
+  side$made <- residual_features(side$e)
+  features <- side$made(side$e)
+  chosen <- choose_smoother(bank, features)
+  chosen$used <- chosen$penalty
+  side$smooth <- chosen
+  side$features <- features - smoother_fit(chosen$smoother, features,
+                                           chosen$used)
+  side
+}
+
+# Returns a function that makes features of residuals, by a pivoted Cholesky
+# factor of their Gaussian kernel. The first pivot is the residual nearest the
+# mean, so that the order of rows does not matter.
+residual_features <- function(e, most = 12L) {
+  kernel <- median_bandwidth(kernel_rbf(), e)
+  pivot <- which.min(rowSums(center_columns(e)^2))
+  factor <- matrix(0, nrow(e), 0L)
+  left <- rep(1, nrow(e))
+  pivots <- integer()
+  while (length(pivots) < most && left[pivot] >= 1e-3) {
+    column <- fold_store(kernel, e, take_rows(e, pivot)) -
+      tcross(factor, take_rows(factor, pivot))
+    factor <- cbind(factor, column / sqrt(left[pivot]))
+    pivots <- c(pivots, pivot)
+    left <- pmax(left - factor[, length(pivots)]^2, 0)
+    pivot <- which.max(left)
+  }
+  at <- take_rows(e, pivots)
+  turn <- t(inverse_lower(take_rows(factor, pivots)))
+  \(e) product(fold_store(kernel, e, at), turn)
+}
+
+# --- Cells -------------------------------------------------------------------
+
+# Codes of rows with like z: halves of halves of the columns of largest spread,
+# of at least `size` rows, within the levels of the factors of z.
+like_cells <- function(z, size) {
+  nominal <- is.data.frame(z$like) & vapply(as.data.frame(z$like), has_levels, NA)
+  frame <- as.data.frame(z$like)
+  x <- if (all(nominal)) matrix(0, nrow(z$x), 0L) else
+    new_covariates(frame[!nominal])$x
+  level <- if (any(nominal)) as.integer(interaction(frame[nominal])) else
+    rep(1L, nrow(z$x))
+  cell <- integer(nrow(x))
+  halve <- function(rows) {
+    if (length(rows) < 2L * size || !ncol(x)) {
+      cell[rows] <<- max(cell) + 1L
+      return()
+    }
+    values <- take_rows(x, rows)
+    widest <- which.max(colSums(center_columns(values)^2))
+    rows <- rows[order(values[, widest])]
+    half <- seq_len(length(rows) %/% 2L)
+    halve(rows[half])
+    halve(rows[-half])
+  }
+  for (rows in split(seq_along(level), level)) halve(rows)
+  cell
+}
+
+# --- The statistics ----------------------------------------------------------
+
+# The joint statistic: HSIC of the features and of the values, each over all
+# pairs of rows and over pairs with like z.
+given_statistic <- function(sides, z, cells, options) {
+  B <- options$B
+  locals <- list(matrix(1, nrow(z), 1L), near_factor(z))
+  observed <- given_ratios(sides$x$features, sides$x$e, sides$y, locals)
+  half <- ceiling(B / 2)
+  drawn <- lapply(list(c("x", "y", half), c("y", "x", B - half)), \(role) {
+    from <- sides[[role[1L]]]
+    size <- max(1L, most_drawn %/% (nrow(z) * 12L))
+    in_chunks(as.integer(role[3L]), size, options$progress, \(start, count) {
+      refitted_ratios(from, sides[[role[2L]]], locals,
+                      draw_permutations(rep(1L, nrow(z)), count, cells))
+    })
+  })
+  values <- cbind(observed, do.call(cbind, unlist(drawn, FALSE)))
+  shown <- if (options$linear) 3:4 else 1:4
+  statistic <- aggregate_statistics(lapply(shown, \(k) {
+    new_statistic(given_names[k], sqrt(values[k, ]), 1)
+  }), FALSE)
+  statistic$table$value <- values[shown, 1L]
+  statistic
+}
+
+most_drawn <- 2^22
+given_names <- c("features", "features, like z", "values", "values, like z")
+
+# A factor of the Gaussian kernel of z that says which rows have like z.
+near_factor <- function(z) {
+  kernel <- median_bandwidth(kernel_rbf(), z)
+  kernel$bandwidth <- kernel$bandwidth * min(1, sqrt(ncol(z)) / 4)
+  pivoted_factor(sample_source(points_sample(z, kernel)), bank_tolerance,
+                 bank_columns)$factor
+}
+
+# The statistics of draws, a row for each statistic. `features` and `e` have the
+# features and residuals of one side in blocks of columns, one for each draw.
+given_ratios <- function(features, e, other, locals, draws = 1L) {
+  rbind(form_ratios(features, other$features, locals, draws),
+        form_ratios(e, other$e, locals, draws))
+}
+
+# sum_ij (EE')_ij (OO')_ij C_ij / sum_i (EE')_ii (OO')_ii of each draw E, a row
+# for each C = LL' with a diagonal of ones.
+form_ratios <- function(e, o, locals, draws) {
+  by_draw <- \(sums) colSums(matrix(sums, ncol = draws))
+  size <- by_draw(drop(cross(e^2, as.matrix(rowSums(o^2)))))
+  do.call(rbind, lapply(locals, \(l) {
+    sums <- 0
+    for (j in seq_len(ncol(o))) sums <- sums + colSums(cross(l * o[, j], e)^2)
+    by_draw(sums) / pmax(size, 1e-300)
+  }))
+}
+
+# The statistics of a side whose residuals change places. What z explains is
+# added to them, and taken away again by the same smoothers.
+refitted_ratios <- function(side, other, locals, permutations) {
+  n <- nrow(side$e)
+  draws <- ncol(permutations)
+  e <- lapply(seq_along(side$chosen), \(j) {
+    one <- side$chosen[[j]]
+    kept <- 1 - smoother_leverages(one$smoother, one$used)
+    moved <- side$e[, j] / sqrt(pmax(kept, 0.05))
+    moved <- moved - mean(moved)
+    x <- side$fitted[, j] + matrix(moved[permutations], n)
+    x - smoother_fit(one$smoother, x, one$used)
+  })
+  # The columns of a draw stand side by side.
+  e <- matrix(vapply(e, identity, e[[1L]]), n)
+  e <- take_columns(e, as.vector(t(matrix(seq_len(ncol(e)), draws))))
+  features <- if (is.null(side$made)) e else {
+    made <- lapply(seq_len(draws), \(k) {
+      at <- take_columns(e, (k - 1L) * ncol(side$e) + seq_len(ncol(side$e)))
+      spread <- sqrt(colSums(center_columns(at)^2) / (n - 1))
+      side$made(times_columns(at, 1 / pmax(spread, 1e-12)))
+    })
+    made <- do.call(cbind, made)
+    made - smoother_fit(side$smooth$smoother, made, side$smooth$used)
+  }
+  given_ratios(features, e, other, locals, draws)
+}
