@@ -1,3 +1,10 @@
+# The shelf mean_: the kernel mean, kme(), and intervals of its values.
+#
+# Offers from mean_kme.R: check_estimator, estimate_mean.
+# Offers from mean_methods.R: describe_mean, weights_summary.
+# Offers from mean_plot.R: kernel_axes, picture_selection, picture_surface,
+#   raw_points.
+#
 # The conditional kernel mean, kme(y ~ x): the embedding of the distribution of
 # y for each x, a ridge regression of the features of y on those of x.
 
@@ -50,8 +57,8 @@
 #'   positive part of the weights, a row for each new row and a column for each
 #'   draw; of y with several columns, a list of `nsim` of them.
 #' @param ... Must be empty.
-#' @return `kme()` returns an object of class `c("kme_given", "kernmean_fit")`, a
-#' list with
+#' @return `kme()` returns an object of class `c("kme_given", "kernmean_fit")`,
+#' a list with
 #' \item{y, x}{the variable y, with its sample; the covariates}
 #' \item{chosen}{the smoother: the `name` of the kernel of x, `penalty`
 #'   \eqn{\lambda}{lambda}, `df` its degrees of freedom, and `r2`, the share of
@@ -89,8 +96,8 @@
 #' @name kme_given
 NULL
 
-kme_given <- function(y, x, ..., kernel = kernel_rbf(), estimator = "kme",
-                      weights = NULL, scale = FALSE) {
+kme_given <- function(y, x, ..., kernel = kernel_rbf(), weights = NULL,
+                      scale = FALSE) {
   asked <- request(kme_given_arguments)
   y <- read_variable(y, asked$kernel, "y", "kernel", asked$scale)
   n <- y$sample$n
@@ -110,9 +117,11 @@ kme_given <- function(y, x, ..., kernel = kernel_rbf(), estimator = "kme",
 fewest_rows_given <- 10L
 
 kme_given_arguments <- door_table(
-  "kme_given", kernel = unless_given(a_kernel), estimator = choice("kme"),
-  weights = anything, scale = unless_given(a_scale), aside = "weights",
-  hints = c(lambda = "is chosen, as the kernel of x is")
+  "kme_given", kernel = unless_given(a_kernel), weights = anything,
+  scale = unless_given(a_scale), aside = "weights", hints = c(
+    lambda = "is chosen, as the kernel of x is",
+    estimator = "is the plain mean for y given x"
+  )
 )
 
 new_kme_given <- function(y, x, chosen, losses, arguments) {
@@ -125,16 +134,19 @@ new_kme_given <- function(y, x, chosen, losses, arguments) {
 # A factor of the Gram matrix of y: all of it for few rows, and what leaves a
 # millionth for many.
 response_features <- function(sample) {
-  if (sample$n > most_learned) {
+  if (sample$n > most_whole) {
     return(pivoted_factor(sample_source(sample), 1e-6, bank_columns)$factor)
   }
   exact_map(sample, "y")$factor
 }
 
+most_whole <- 1000
+
 # The left-out loss of each kernel of the bank, as a share of that of the mean.
 bank_losses <- function(x, features, weights) {
   rows <- learning_rows(nrow(x))
-  bank <- make_bank(take_rows(x, rows), bank_kernels(x), weights = weights[rows])
+  bank <- make_bank(take_rows(x, rows), bank_kernels(x),
+                    weights = weights[rows])
   chosen <- lapply(names(bank), \(name) {
     choose_smoother(bank[name], take_rows(features, rows))
   })
@@ -348,10 +360,12 @@ fit_columns.kme_given <- function(x, newdata, added) {
 }
 
 fit_request.kme_given <- function(x, changes) {
-  changed_data(changes, NULL)
-  asked <- change_request(x$arguments, changes)
-  asked$y <- variable_input(x$y, "kernel" %in% names(changes))
-  asked$x <- x$x$like
+  asked <- change_request(x$arguments, changes[names(changes) != "data"])
+  read <- \(side) read_again(x$layout, changes$data, side, "data")
+  own <- is.null(changes$data)
+  asked$y <- if (own) variable_input(x$y, "kernel" %in% names(changes)) else
+    read("y")
+  asked$x <- if (own) x$x$like else read("x")
   asked
 }
 

@@ -1,10 +1,3 @@
-# The shelf mean_: the kernel mean, kme(), and intervals of its values.
-#
-# Offers from mean_kme.R: check_estimator, estimate_mean.
-# Offers from mean_methods.R: describe_mean, weights_summary.
-# Offers from mean_plot.R: kernel_axes, picture_selection, picture_surface,
-#   raw_points.
-
 #' Kernel mean estimators
 #'
 #' The mean embedding of the distribution a sample came from, estimated by the

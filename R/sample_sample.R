@@ -2,7 +2,8 @@
 # their verbs.
 #
 # Offers from sample_sample.R: as_sample, axes_of, brings_kernel,
-#   center_blocks, center_linear, check_rows, describe_sample, evenly,
+#   center_blocks, center_linear, check_rows, check_same_space,
+#   describe_sample, evenly,
 #   fit_request.default, fit_sample, form_sample, given_blocks,
 #   gram_sample, has_open_bandwidth, input_word, keep_units, kernel_for,
 #   known_rows, knows_points, new_points, new_sample, own_order,
@@ -24,9 +25,12 @@
 #   map_sums, map_values, new_map, pivoted_factor, pivoted_map, point_features,
 #   section_features, small_map.
 # Offers from sample_smoother.R: choose_kernel, in_deviations,
-#   learning_rows, least_gain, new_response, penalty_grid,
-#   principal_features, relevant_words, standard_response, weighted_kernel,
-#   with_kernel.
+#   learning_rows, least_gain, make_smoother, new_response, penalty_grid,
+#   principal_features, relevant_words, right_sides, standard_response,
+#   weighted_kernel, with_kernel.
+# Offers from sample_bank.R: bank_columns, bank_kernels, bank_tolerance,
+#   choose_smoother, covariates_at, make_bank, most_freedom, new_covariates,
+#   smoother_df, smoother_fit, smoother_leverages.
 #
 # A new kind of sample is a constructor on new_sample(), and methods for the
 # verbs below. Only the files of a kind know what kind it is. One kind is a

@@ -191,8 +191,8 @@ usual_undersmooth <- 1 / 4
 
 undersmoothed <- function(chosen, share) {
   s <- chosen$smoother
-  while (smoother_df(s, share * chosen$penalty) >= most_freedom * nrow(s$ridge$z)
-         && share < 1) {
+  most <- most_freedom * nrow(s$ridge$z)
+  while (share < 1 && smoother_df(s, share * chosen$penalty) >= most) {
     share <- min(1, 1.5 * share)
   }
   share * chosen$penalty
@@ -291,8 +291,8 @@ residual_features <- function(e, most = 12L) {
 # Codes of rows with like z: halves of halves of the columns of largest spread,
 # of at least `size` rows, within the levels of the factors of z.
 like_cells <- function(z, size) {
-  nominal <- is.data.frame(z$like) & vapply(as.data.frame(z$like), has_levels, NA)
   frame <- as.data.frame(z$like)
+  nominal <- vapply(frame, has_levels, NA)
   x <- if (all(nominal)) matrix(0, nrow(z$x), 0L) else
     new_covariates(frame[!nominal])$x
   level <- if (any(nominal)) as.integer(interaction(frame[nominal])) else
@@ -341,7 +341,8 @@ given_statistic <- function(sides, z, cells, options) {
 }
 
 most_drawn <- 2^22
-given_names <- c("features", "features, like z", "values", "values, like z")
+given_names <- c("HSIC of residuals", "HSIC of residuals near in z",
+                 "covariance of residuals", "covariance of residuals near in z")
 
 # A factor of the Gaussian kernel of z that says which rows have like z.
 near_factor <- function(z) {

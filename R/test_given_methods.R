@@ -29,12 +29,12 @@ new_given_test <- function(x, sides, z, statistic, options, arguments) {
       "given z, the variables are dependent",
     method = paste0(
       "Kernel ", if (groups) "two-sample" else "independence", " test given ",
-      "covariates (", if (options$linear) "linear" else "HSIC of residuals",
-      "), refitted permutations among rows of like z"
+      "covariates", if (options$linear) " (linear)", ", residuals permuted ",
+      "among rows of like z and fitted again"
     ),
     data.name = paste(x$label[["y"]], if (groups) "by" else "and",
-                      x$label[["x"]], "given", x$label[["z"]]), sizes = nrow(z$x), arguments = arguments, given = given,
-    origin = x
+                      x$label[["x"]], "given", x$label[["z"]]),
+    sizes = nrow(z$x), arguments = arguments, given = given, origin = x
   )
   if (given$strain > most_strain && test$p.value <= usual_level) {
     warn_kernmean(strain_words(given), kind = "strain")
@@ -120,9 +120,10 @@ given_lines <- function(given) {
   shares <- explained_words(given)
   kernels <- lapply(split(given$sides$kernel, given$sides$side), unique)
   c(
-    paste0("z explains ", shares[["y"]], " of y (", shorten(kernels$y), ") and ",
-           shares[["x"]], " of x (", shorten(kernels$x), ")"),
+    paste0("z explains ", shares[["y"]], " of y (", shorten(kernels$y),
+           ") and ", shares[["x"]], " of x (", shorten(kernels$x), ")"),
     if (given$strain > most_strain) strain_words(given),
+    freedom_words(given),
     paste0("to be z's doing, what the regressions missed would have to make ",
            "up ", format_percent(given$share), " of the residual variance of ",
            "both"),
@@ -135,6 +136,17 @@ given_lines <- function(given) {
 }
 
 least_reach <- 0.5
+
+# Words where the regressions leave little of few rows.
+freedom_words <- function(given) {
+  n <- nrow(given$residuals$x)
+  df <- tapply(given$sides$df, given$sides$side, max)
+  if (max(df) > n / 4) {
+    paste0("to learn z's effect takes ", paste(format_number(df, 2L),
+                                               collapse = " and "),
+           " of ", n, " degrees of freedom of x and y: a large p says little")
+  }
+}
 
 format_percent <- \(share) paste0(round(100 * share), "%")
 

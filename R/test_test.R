@@ -71,7 +71,7 @@ test_control <- function(null = NULL, statistic = NULL, permutations = NULL,
   structure(request(control_arguments)[TRUE], class = "test_control")
 }
 
-a_share <- new_kind("a number above 0 and at most 1", \(x) {
+a_part <- new_kind("a number above 0 and at most 1", \(x) {
   is_number(x) && x > 0 && x <= 1
 })
 
@@ -83,8 +83,8 @@ some_kernels <- new_kind("a list of kernels with names", \(x) {
 control_arguments <- door_table(
   "test_control", null = maybe(choice("permutation", "spectrum", "gamma")),
   statistic = maybe(choice("biased", "unbiased")), permutations = anything,
-  bins = maybe(count(2L)), undersmooth = maybe(a_share), cells = maybe(count(2L)),
-  bank = maybe(some_kernels)
+  bins = maybe(count(2L)), undersmooth = maybe(a_part),
+  cells = maybe(count(2L)), bank = maybe(some_kernels)
 )
 
 # print() shows what is set: "test_control: null = \"gamma\"".
