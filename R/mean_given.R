@@ -286,14 +286,14 @@ score.kme_given <- function(object, newdata, ...) {
   if (is.null(object$layout)) {
     stop_input("'object' must be a fit by formula")
   }
-  beta <- pmax(predict(object, newdata, "weights"), 0)
-  beta <- beta / rowSums(beta)
-  y <- response_values(object)
   new <- read_again(object$layout, newdata, "y")
   if (is_factor_variable(object$y)) {
     new <- variable_newdata(object$y, new, "newdata")$z
-    return(mean(rowSums((given_probabilities(beta, object) - new)^2)))
+    return(mean(rowSums((predict(object, newdata, "probability") - new)^2)))
   }
+  beta <- pmax(predict(object, newdata, "weights"), 0)
+  beta <- beta / rowSums(beta)
+  y <- response_values(object)
   new <- if (is.data.frame(new)) covariate_columns(new, sample_raw(
     object$y$sample
   ), "newdata") else check_data(new, "newdata")

@@ -24,11 +24,15 @@ read_given <- function(formula, kinds, frame = parent.frame()) {
     stop_input("'formula' must have after the bar what is given, and not ",
                quoted(same), ", which stands before it, too")
   }
+  data <- given_data(frame)
+  for (name in all.vars(formula)) {
+    value <- if (is.list(data) && name %in% names(data)) data[[name]] else
+      get0(name, environment(formula))
+    if (stats::is.ts(value)) refuse_time(name)
+  }
   read <- read_sides(c(kinds, z = "terms"), c("blocks", "clusters"),
                      parts = parts, frame = frame)
-  for (side in c("y", "x", "z")) {
-    if (stats::is.ts(read[[side]])) refuse_time(side)
-  }
+  check_no_na(read$z, "z")
   read$labels <- vapply(read$names, shorten, "", sep = " + ")
   read$strata <- given_strata(read$z, read$blocks)
   read

@@ -17,7 +17,7 @@ usage <- "Usage: Rscript conditional.R [options]
   --part nulls|fresh|alternatives|all  what to measure (all)
   --n N       rows, or several as 100,300, of which alternatives have the first
               (100,300)
-  --reps N    samples of each design (500)
+  --reps N    samples of each design (500; of more than 200 rows 200)
   --rivals N  samples for the rivals, at the first number of rows (200)
   --from DIR  show the table in DIR, compute nothing
   --out DIR   folder for the table (.)
@@ -37,11 +37,12 @@ normal <- stats::rnorm
 
 normals <- function(n, d) matrix(normal(n * d), n)
 
-# x and y are means plus noise; a second function is the mean of y.
-around <- function(z, mean, noise = 0.5, other = mean) {
+# x and y have the same mean given z, and noise.
+around <- function(z, middle, noise = 0.5) {
+  list(z, middle, noise)
   function(n) {
     at <- z(n)
-    list(x = mean(at) + noise * normal(n), y = other(at) + noise * normal(n),
+    list(x = middle(at) + noise * normal(n), y = middle(at) + noise * normal(n),
          z = at)
   }
 }
@@ -123,8 +124,8 @@ nulls <- list(
   },
   mixed = function(n) {
     z <- data.frame(f = factor(sample(letters[1:3], n, TRUE)), v = normal(n))
-    mean <- as.integer(z$f) * z$v / 1.5
-    list(x = mean + normal(n) / 2, y = mean + normal(n) / 2, z = z)
+    middle <- as.integer(z$f) * z$v / 1.5
+    list(x = middle + normal(n) / 2, y = middle + normal(n) / 2, z = z)
   },
   lognormal = function(n) {
     z <- normal(n)
@@ -165,21 +166,22 @@ fresh <- list(
   product = around(two, function(z) sin(2 * z[, 1]) * z[, 2]),
   three_columns = function(n) {
     z <- two(n)
-    mean <- cbind(z[, 1]^2, sin(2 * z[, 2]), z[, 1] * z[, 2])
-    list(x = mean + normals(n, 3) / 2, y = mean[, 3:1] + normals(n, 3) / 2,
+    middle <- cbind(z[, 1]^2, sin(2 * z[, 2]), z[, 1] * z[, 2])
+    list(x = middle + normals(n, 3) / 2, y = middle[, 3:1] + normals(n, 3) / 2,
          z = z)
   },
   squares5 = around(five, function(z) rowSums(z^2) / 4 + z[, 1] * z[, 2] / 2),
   largest5 = around(five, function(z) pmax(z[, 1], z[, 2]) + z[, 3]),
   slopes = function(n) {
     z <- data.frame(f = factor(sample(letters[1:4], n, TRUE)), v = normal(n))
-    mean <- as.integer(z$f) * z$v / 2 + z$v^2 / 2
-    list(x = mean + normal(n) / 2, y = mean + stats::rexp(n) / 2, z = z)
+    middle <- as.integer(z$f) * z$v / 2 + z$v^2 / 2
+    list(x = middle + normal(n) / 2, y = middle + stats::rexp(n) / 2, z = z)
   }
 )
 
 # y depends on the noise e of x.
 linked <- function(z, x_mean, y_mean, y_of, x_noise = 1) {
+  list(z, x_mean, y_mean, y_of, x_noise)
   function(n) {
     at <- z(n)
     e <- normal(n)
@@ -375,7 +377,7 @@ show_table <- function(table) {
 
 main <- function(args) {
   chosen <- read_options(args, list(
-    part = "all", n = "100,300", reps = "500", rivals = "200", from = "",
+    part = "all", n = "100,300", reps = "", rivals = "200", from = "",
     out = ".", cores = "1", quick = FALSE
   ), usage)
   designs <- list(nulls = nulls, fresh = fresh, alternatives = alternatives)
@@ -385,14 +387,16 @@ main <- function(args) {
     return(show_table(read_table(file.path(chosen$from, "conditional.csv"))))
   }
   sizes <- vapply(strsplit(chosen$n, ",")[[1]], whole_number, 0, "--n", 30)
-  reps <- whole_number(chosen$reps, "--reps", 2)
-  of_rivals <- min(reps, whole_number(chosen$rivals, "--rivals", 0))
+  reps <- function(n) {
+    if (nzchar(chosen$reps)) whole_number(chosen$reps, "--reps", 2) else
+      if (n > 200) 200 else 500
+  }
+  of_rivals <- min(reps(sizes[1]), whole_number(chosen$rivals, "--rivals", 0))
   cores <- whole_number(chosen$cores, "--cores", 1)
   folder <- output_folder(chosen$out)
   if (chosen$quick) {
-    designs <- list(fresh = fresh["saw"])
+    designs <- list(fresh = fresh["binary"])
     sizes <- sizes[1]
-    reps <- of_rivals <- 4
   }
   use_one_thread()
   cores <- start_processes(cores)
@@ -401,7 +405,7 @@ main <- function(args) {
     if (part == "alternatives" && n != sizes[1]) next
     for (name in names(designs[[part]])) {
       rows[[length(rows) + 1]] <- run_cell(
-        part, name, designs[[part]][[name]], n, reps,
+        part, name, designs[[part]][[name]], n, reps(n),
         if (n == sizes[1]) of_rivals else 0, cores
       )
     }
