@@ -142,7 +142,7 @@ kme_arguments <- door_table(
 #' @export
 kme.formula <- function(formula, data = NULL, subset, na.action, ...,
                         weights = NULL) {
-  if (length(formula) == 3L) {
+  if (length(given_formula(environment())) == 3L) {
     read <- read_sides(c(y = "variable", x = "levels"), "weights")
     fit <- kme_given(read$y, read$x, ..., weights = read$weights)
     fit$y$name <- shorten(read$names$y, sep = " + ")

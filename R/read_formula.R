@@ -205,8 +205,9 @@ formula_parts <- function(formula, names, example) {
 refuse_bar <- function(formula) {
   right <- formula[[length(formula)]]
   if (is.call(right) && identical(right[[1L]], quote(`|`))) {
-    stop_input("'formula' must have no '|'; columns are added by '+', and ",
-               "'blocks' says within what points change places in a test")
+    stop_input("'formula' must have no '|' but in mmd_test() and hsic_test(), ",
+               "where it stands before what is given, and in fits with ",
+               "instruments; columns are added by '+'")
   }
 }
 

@@ -3,6 +3,84 @@
 # and from features of these residuals; the null distribution permutes the
 # residuals of one side among rows of like z, and fits them to z again.
 
+#' Tests given covariates
+#'
+#' `hsic_test(y ~ x | z, data)` asks whether y depends on x when z is held
+#' fixed, `mmd_test(y ~ g | z, data)` whether the distribution of y differs
+#' between groups with z alike.
+#'
+#' If z has factors alone, or at most n/5 different rows, points change places
+#' within its levels and the test is exact: it is the test with `blocks` at
+#' these levels, see [hsic_test()] and [mmd_test()], with all their arguments.
+#' For other z:
+#' \enumerate{
+#'   \item Each column of x and y (factors as indicators) is predicted from z by
+#'     ridge regression. The kernel of z, one of linear, Gaussian of several
+#'     widths, sums over columns and pairs of columns, and Laplace kernels, and
+#'     the penalty have the least loss of left-out rows, exactly. A column is
+#'     replaced by smooth normal scores where these are predicted better. The
+#'     penalty is then divided by 4.
+#'   \item \eqn{e_x}{e_x} and \eqn{e_y}{e_y} are the residuals in units of their
+#'     standard deviations. \eqn{E_x}{E_x} are at most 12 features of a Gaussian
+#'     kernel of \eqn{e_x}{e_x}, less what z explains of them; of a factor
+#'     \eqn{e_x}{e_x} itself. \eqn{E_y}{E_y} in the same way.
+#'   \item For \eqn{(E_x, E_y)}{(E_x, E_y)} and \eqn{(e_x, e_y)}{(e_x, e_y)},
+#'     and for \eqn{C = 1}{C = 1} and a Gaussian kernel of z of the width
+#'     \eqn{\min(1, \sqrt d/4)}{min(1, sqrt(d)/4)} times its median distance, the
+#'     statistic is \eqn{\sum_{ij} (E_xE_x')_{ij} (E_yE_y')_{ij} C_{ij} / \sum_i
+#'     (E_xE_x')_{ii} (E_yE_y')_{ii}}{sum_ij (E_x E_x')_ij (E_y E_y')_ij C_ij /
+#'     sum_i (E_x E_x')_ii (E_y E_y')_ii}. The four roots are standardized over
+#'     all draws, and the largest is the statistic of the test.
+#'   \item A draw permutes the residuals of one side (half of the draws x, half
+#'     y) among cells of 8 to 15 rows of like z, within levels of the factors of
+#'     z, adds what z explains, and takes it away again by the same regressions.
+#' }
+#' `kernel = kernel_linear()` has the last two statistics alone: a generalized
+#' covariance measure with another null distribution. Distances on the left are
+#' tested by their first 20 principal coordinates, all in one unit.
+#'
+#' The print says how much of each side z explains in left-out rows. *Strain* is
+#' the root of n times the product, over both sides, of the share of residual
+#' variance by which half of the rows predict worse (or, if it is larger, of 2.5
+#' (1 - R^2) df/n): above 3, z's effect is not learned well enough, and where
+#' the test then rejects it warns (class `kernmean_warning_strain`). The *share*
+#' is the dependence found as a share of the residual variances: what the
+#' regressions would have to have missed. *Reach*, below 0.5 with ten or more
+#' columns and few rows, says that hardly more than additive effects of z can be
+#' learned. A warning of class `kernmean_warning_alike` says that residuals of
+#' neighbouring rows are alike, as in time series, for which the test is not.
+#'
+#' @section How far to trust it:
+#' STUDYTEXT
+#' @section Cost:
+#' O(n r^2) time for each kernel of z, r at most 150, and O(Bn) times 1,200 to
+#' 12,000 flops for the draws: SPEEDTEXT. Memory: 64 MB at a time for draws,
+#' 8nr bytes for each kernel.
+#' @name given
+#' @references
+#' Shah, R. D. and Peters, J. (2020). The hardness of conditional independence
+#' testing and the generalised covariance measure. \doi{10.1214/19-AOS1857}
+#'
+#' Zhang, K. et al. (2011). Kernel-based conditional independence test and
+#' application in causal discovery. \doi{10.48550/arXiv.1202.3775}
+#'
+#' Strobl, E. V., Zhang, K. and Visweswaran, S. (2019). Approximate kernel-based
+#' conditional independence tests for fast non-parametric causal discovery.
+#' \doi{10.1515/jci-2018-0017}
+#' @seealso [glossary]; [test_control()] for `undersmooth`, `cells`, `bank`;
+#'   [kme_given] for the distribution of y given x.
+#' @examples
+#' air <- na.omit(airquality)
+#' set.seed(1)
+#' test <- hsic_test(Ozone ~ Solar.R | Temp + Wind, air)
+#' test
+#' plot(test, "residuals")
+#'
+#' # Groups with covariates alike; within levels the test is exact
+#' mmd_test(mpg ~ am | hp + wt, mtcars, B = 199)
+#' mmd_test(mpg ~ am | cyl, mtcars, B = 199)
+NULL
+
 # What a test given covariates is of.
 #   kind     "independence", or "two-sample" of groups x
 #   x, y, z  the sides of the formula
@@ -16,7 +94,8 @@ new_given_data <- function(kind, x, y, z, label) {
 
 # Reads the formula y ~ x | z of the method that calls this function. `kinds` is
 # the kind of the sides y and x.
-read_given <- function(formula, kinds, frame = parent.frame()) {
+read_given <- function(kinds, frame = parent.frame()) {
+  formula <- given_formula(frame)
   right <- formula[[3L]]
   parts <- list(y = formula[[2L]], x = right[[2L]], z = right[[3L]])
   same <- intersect(all.vars(parts$z), unlist(lapply(parts[1:2], all.vars)))
@@ -38,8 +117,10 @@ read_given <- function(formula, kinds, frame = parent.frame()) {
   read
 }
 
-# Does a formula have a part that is given, as y ~ x | z has?
-has_given <- function(formula) {
+# Does the formula of the method that calls this function have a part that is
+# given, as y ~ x | z has?
+has_given <- function(frame = parent.frame()) {
+  formula <- given_formula(frame)
   length(formula) == 3L && is.call(formula[[3L]]) &&
     identical(formula[[3L]][[1L]], quote(`|`))
 }

@@ -115,7 +115,7 @@
 #' @param control See [test_control()].
 #' @param progress Show a progress bar?
 #' @param formula `y ~ a + b`: tests y against (a, b), the sum on each side
-#'   being one variable; `. ~ g` has all other columns on its left, but those of
+#'   being one variable; `y ~ a | z` given z, see [given]; `. ~ g` has all other columns on its left, but those of
 #'   `blocks` and `clusters`. Without a left side each term is a variable:
 #'   `~ y + a + b` tests joint independence. `kernel_x` is for the left side,
 #'   here y, `kernel_y` for the right.
@@ -250,8 +250,8 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   # The names are checked before their values: a misspelled `blocks` may be a
   # column of `data`.
   if (length(unused)) stop_unused(unused, known, test_hints)
-  if (has_given(formula)) {
-    read <- read_given(formula, c(y = "variable", x = "variable"))
+  if (has_given()) {
+    read <- read_given(c(y = "variable", x = "variable"))
     if (is.null(read$strata)) {
       return(test_read("independence", read, ...))
     }

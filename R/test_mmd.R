@@ -123,7 +123,7 @@
 #'   with a data frame of that name, `distances ~ group`, or `. ~ group` for
 #'   all other columns but those of `blocks` and `clusters`; or the other way
 #'   round, `group ~ a + b`, where the group is a factor, characters or logical
-#'   values.
+#'   values. `response ~ group | z` compares groups with z alike, see [given].
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default; of rows that `na.omit` drops the field `na.action` has
 #'   the numbers, and `print()` their count.
@@ -382,10 +382,10 @@ mmd_test.dist <- mmd_test.gram
 #' @export
 mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
-  if (!has_given(formula)) {
+  if (!has_given()) {
     return(test_formula(mmd_test.default, ...))
   }
-  read <- read_given(formula, c(y = "named", x = "variable"))
+  read <- read_given(c(y = "named", x = "variable"))
   read$x <- check_groups_given(read$x)
   if (is.null(read$strata)) {
     return(test_read("two-sample", read, ...))

@@ -224,7 +224,7 @@ test_that("embeddings of different kernels or spaces do not meet", {
 test_that("formulas have no response", {
   d <- as.data.frame(x)
   expect_refusals(expression(
-    kme(V1 ~ V2, d), kme(d, ~ V1), update(kme(~ V1, d), formula = ~ V2),
+    kme(V1 ~ V2 | V2, d), kme(d, ~ V1), update(kme(~ V1, d), formula = ~ V2),
     update(kme(x), "skmse")
   ))
 })
