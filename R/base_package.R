@@ -111,9 +111,10 @@
 #'   \item{\eqn{\gamma_1}{gamma_1}}{The largest eigenvalue of the Gram matrix, a
 #'     scale for ridges and for rounding: `lambda` of 0.03 gamma_1 is 3% of it.}
 #'   \item{given z}{Among rows alike in z: conditional independence and
-#'     comparisons, see [given]; the distribution of y given x, see [kme_given].}
-#'   \item{Gram matrix}{K, with \eqn{K_{ij} = k(x_i, x_j)}{K_ij = k(x_i, x_j)}:
-#'     the kernel values of all pairs of points; see [gram()].}
+#'     comparisons, see [given]; the distribution of y given x, see
+#'     [kme_given].}
+#'   \item{Gram matrix}{K, with \eqn{K_{ij} = k(x_i, x_j)}{K_ij =
+#'     k(x_i, x_j)}: the kernel values of all pairs of points; see [gram()].}
 #'   \item{guard}{What draws an estimate that was chosen by leaving points out
 #'     back to the average, as far as its gain may be chance; see [estimators].}
 #'   \item{HSIC}{Hilbert-Schmidt independence criterion: the squared size of the

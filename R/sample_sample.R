@@ -25,9 +25,9 @@
 #   map_sums, map_values, new_map, pivoted_factor, pivoted_map, point_features,
 #   section_features, small_map.
 # Offers from sample_smoother.R: choose_kernel, in_deviations,
-#   learning_rows, least_gain, make_smoother, new_response, penalty_grid,
-#   principal_features, relevant_words, right_sides, standard_response,
-#   weighted_kernel, with_kernel.
+#   learn_widths, learning_rows, least_gain, make_smoother, new_response,
+#   penalty_grid, principal_features, relevant_words, right_sides,
+#   standard_response, weighted_kernel, with_kernel.
 # Offers from sample_bank.R: bank_columns, bank_kernels, bank_tolerance,
 #   choose_smoother, covariates_at, make_bank, most_freedom, new_covariates,
 #   smoother_df, smoother_fit, smoother_leverages.

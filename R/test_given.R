@@ -25,9 +25,9 @@
 #'     kernel of \eqn{e_x}{e_x}, less what z explains of them; of a factor
 #'     \eqn{e_x}{e_x} itself. \eqn{E_y}{E_y} in the same way.
 #'   \item For \eqn{(E_x, E_y)}{(E_x, E_y)} and \eqn{(e_x, e_y)}{(e_x, e_y)},
-#'     and for \eqn{C = 1}{C = 1} and a Gaussian kernel of z of the width
-#'     \eqn{\min(1, \sqrt d/4)}{min(1, sqrt(d)/4)} times its median distance, the
-#'     statistic is \eqn{\sum_{ij} (E_xE_x')_{ij} (E_yE_y')_{ij} C_{ij} / \sum_i
+#'     and for \eqn{C = 1}{C = 1} and a Gaussian kernel of z, \eqn{\min(1, \sqrt
+#'     d/4)}{min(1, sqrt(d)/4)} times its median distance wide, the statistic is
+#'     \eqn{\sum_{ij} (E_xE_x')_{ij} (E_yE_y')_{ij} C_{ij} / \sum_i
 #'     (E_xE_x')_{ii} (E_yE_y')_{ii}}{sum_ij (E_x E_x')_ij (E_y E_y')_ij C_ij /
 #'     sum_i (E_x E_x')_ii (E_y E_y')_ii}. The four roots are standardized over
 #'     all draws, and the largest is the statistic of the test.
@@ -42,20 +42,38 @@
 #' The print says how much of each side z explains in left-out rows. *Strain* is
 #' the root of n times the product, over both sides, of the share of residual
 #' variance by which half of the rows predict worse (or, if it is larger, of 2.5
-#' (1 - R^2) df/n): above 3, z's effect is not learned well enough, and where
-#' the test then rejects it warns (class `kernmean_warning_strain`). The *share*
+#' (1 - R^2) df/n): above 3, z's effect is not learned well enough. The *share*
 #' is the dependence found as a share of the residual variances: what the
 #' regressions would have to have missed. *Reach*, below 0.5 with ten or more
 #' columns and few rows, says that hardly more than additive effects of z can be
-#' learned. A warning of class `kernmean_warning_alike` says that residuals of
-#' neighbouring rows are alike, as in time series, for which the test is not.
+#' learned. Where strain or reach say so and the test rejects, it warns (class
+#' `kernmean_warning_strain`). A warning of class `kernmean_warning_alike` says
+#' that residuals of neighbouring rows are alike, as in time series, for which
+#' the test is not.
 #'
 #' @section How far to trust it:
-#' STUDYTEXT
+#' The study `conditional.R` (`vignette("tests")`) has 30 designs in which y
+#' does not depend on x given z and z's effect can be learned, ten of them new
+#' to the constants of the test. With 100 rows and 500 samples each, 29 are rejected at
+#' 5% in .026 to .068, and one in .16: ten steps up and down, the same in x and
+#' y (`step`; .17 with 300 rows), of which strain says so in 7 of 10 samples.
+#' With 300 rows and 200 samples 25 are at most .07, and four .08 to .095. Tests
+#' of the literature reject the same in up to 1.00 (KCI, RCoT), .98 (GCM) or .90
+#' (PCM). Where nothing can be learned from so few rows (fast waves of a sum of
+#' five columns, a square in twenty), every such test rejects; strain or reach
+#' say so in most samples, not in all. With dependence that is no line the power
+#' is .67 to .96 where GCM has .02 to .10; where it is a line it is .42 to .93
+#' where GCM has .63 to 1.00, and `kernel = kernel_linear()` gets back a part of
+#' that. With few rows the regressions take many degrees of freedom; then the
+#' print says that a large p says little: for `mpg ~ wt | hp + cyl` in `mtcars`
+#' p is 0.4, and 0.003 with `control = test_control(bank = list(linear =
+#' kernel_linear()))`, which takes lines for granted. Rows in time or space need
+#' other tests.
 #' @section Cost:
 #' O(n r^2) time for each kernel of z, r at most 150, and O(Bn) times 1,200 to
-#' 12,000 flops for the draws: SPEEDTEXT. Memory: 64 MB at a time for draws,
-#' 8nr bytes for each kernel.
+#' 12,000 flops for the draws: 0.3 s for n = 1,000 and one column of z, 0.55 s
+#' for five, 3.4 s for n = 10,000, with B = 199 on two cores. Memory: 64 MB at a
+#' time for draws, 8nr bytes for each kernel.
 #' @name given
 #' @references
 #' Shah, R. D. and Peters, J. (2020). The hardness of conditional independence

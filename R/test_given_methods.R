@@ -36,8 +36,9 @@ new_given_test <- function(x, sides, z, statistic, options, arguments) {
                       x$label[["x"]], "given", x$label[["z"]]),
     sizes = nrow(z$x), arguments = arguments, given = given, origin = x
   )
-  if (given$strain > most_strain && test$p.value <= usual_level) {
-    warn_kernmean(strain_words(given), kind = "strain")
+  doubts <- c(strain_words(given), reach_words(given))
+  if (length(doubts) && test$p.value <= usual_level) {
+    warn_kernmean(paste(doubts, collapse = "; "), kind = "strain")
   }
   if (all(abs(given$alike) > 3.3 / sqrt(nrow(z$x)))) {
     warn_kernmean(
@@ -122,16 +123,11 @@ given_lines <- function(given) {
   c(
     paste0("z explains ", shares[["y"]], " of y (", shorten(kernels$y),
            ") and ", shares[["x"]], " of x (", shorten(kernels$x), ")"),
-    if (given$strain > most_strain) strain_words(given),
-    freedom_words(given),
+    strain_words(given), freedom_words(given),
     paste0("to be z's doing, what the regressions missed would have to make ",
            "up ", format_percent(given$share), " of the residual variance of ",
            "both"),
-    if (given$reach < least_reach) {
-      paste0("rows are far apart in z (reach ", format_number(given$reach, 2L),
-             "): hardly more than additive effects of its columns are taken ",
-             "away")
-    }
+    reach_words(given)
   )
 }
 
@@ -155,7 +151,17 @@ explained_words <- function(given) {
   vapply(shares, \(share) format_percent(max(0, share)), "")
 }
 
+reach_words <- function(given) {
+  if (given$reach < least_reach) {
+    paste0("rows are far apart in z (reach ", format_number(given$reach, 2L),
+           "): hardly more than additive effects of its columns are taken away")
+  }
+}
+
 strain_words <- function(given) {
+  if (given$strain <= most_strain) {
+    return(NULL)
+  }
   shares <- explained_words(given)
   paste0("z's effect on x and y is not learned well enough from these rows ",
          "(strain ", format_number(given$strain, 2L), "; it explains ",

@@ -115,10 +115,10 @@
 #' @param control See [test_control()].
 #' @param progress Show a progress bar?
 #' @param formula `y ~ a + b`: tests y against (a, b), the sum on each side
-#'   being one variable; `y ~ a | z` given z, see [given]; `. ~ g` has all other columns on its left, but those of
-#'   `blocks` and `clusters`. Without a left side each term is a variable:
-#'   `~ y + a + b` tests joint independence. `kernel_x` is for the left side,
-#'   here y, `kernel_y` for the right.
+#'   being one variable; `y ~ a | z` given z, see [given]; `. ~ g` has all other
+#'   columns on its left, but those of `blocks` and `clusters`. Without a left
+#'   side each term is a variable: `~ y + a + b` tests joint independence.
+#'   `kernel_x` is for the left side, here y, `kernel_y` for the right.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #'

@@ -39,7 +39,7 @@ test_that("the loss is that of refits in feature space", {
   expect_near(fit$chosen$losses, losses, 1e-10)
 })
 
-test_that("given a factor the means are those of classes, as far as the ridge", {
+test_that("given a factor the means are those of classes but for the ridge", {
   set.seed(1)
   classes <- kme(Sepal.Length ~ Species, iris)
   means <- predict(classes, iris[c(1, 51, 101), ])
