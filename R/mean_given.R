@@ -45,7 +45,7 @@
 #' O(n r^2) time and 8nr bytes for each kernel, r at most 150 columns of a
 #' factor of its Gram matrix, and O(n r q) for the losses, q the rank of the
 #' matrix of y: 0.3 s for n = 1,000, one column each. `predict()` takes O(mnr)
-#' time and 8mn bytes for m rows.
+#' time for m rows, and 8mn bytes for their weights, otherwise 34 MB at a time.
 #'
 #' @param object,x A conditional kernel mean: what `kme(y ~ a + b, data, ...)`
 #'   returns, whose arguments are those of [kme()] with a formula: `kernel` and
@@ -241,43 +241,64 @@ predict.kme_given <- function(object, newdata = NULL, type = c(
     stop_input("'at' must be given for type = \"value\": values of y")
   }
   columns <- given_columns(object, newdata)
-  beta <- embedding_weights_at(object, columns)
-  value <- switch(
-    type, weights = beta, mean = product(beta, response_values(object)),
-    quantile = given_quantiles(beta, single_response(object, "quantiles"),
-                               probs),
-    probability = given_probabilities(beta, object),
-    value = sample_at_weights(object, at, beta)
-  )
+  value <- over_weights(object, columns, switch(
+    type, weights = identity, mean = by_mean(object),
+    quantile = by_quantiles(object, probs),
+    probability = by_probability(object), value = by_value(object, at)
+  ))
   rownames(value) <- given_rows(newdata)
   if (type == "mean" && ncol(value) == 1L) value[, 1L] else value
 }
 
-# The quantiles of weighted distribution functions, a row for each row of
-# weights.
-given_quantiles <- function(beta, y, probs) {
-  order <- order(y)
-  values <- vapply(seq_len(nrow(beta)), \(i) {
-    below <- pmin(pmax(cummax(cumsum(beta[i, order])), 0), 1)
-    at <- findInterval(probs, below, left.open = TRUE) + 1L
-    y[order][pmin(at, length(y))]
-  }, probs)
-  matrix(values, ncol = length(probs), byrow = TRUE, dimnames = list(
-    NULL, paste0(format(100 * probs, trim = TRUE), "%")
-  ))
+# What `use` makes of the weights at new columns, a row for each; of many rows
+# in parts, so that their weights need not be in memory at once.
+over_weights <- function(fit, columns, use) {
+  each <- max(1L, most_weights %/% fit$n)
+  parts <- lapply(seq.int(0L, nrow(columns) - 1L, each), \(before) {
+    rows <- before + seq_len(min(each, nrow(columns) - before))
+    use(embedding_weights_at(fit, take_rows(columns, rows)))
+  })
+  do.call(rbind, parts)
 }
 
-given_probabilities <- function(beta, fit) {
+most_weights <- 2^22
+
+by_mean <- function(fit) {
+  values <- response_values(fit)
+  \(beta) product(beta, values)
+}
+
+# The quantiles of weighted distribution functions.
+by_quantiles <- function(fit, probs) {
+  y <- single_response(fit, "quantiles")
+  order <- order(y)
+  sorted <- y[order]
+  names <- paste0(format(100 * probs, trim = TRUE), "%")
+  function(beta) {
+    values <- vapply(seq_len(nrow(beta)), \(i) {
+      below <- cummax(cumsum(beta[i, order]))
+      at <- findInterval(probs, below, left.open = TRUE) + 1L
+      sorted[pmin(at, length(sorted))]
+    }, probs)
+    matrix(values, ncol = length(probs), byrow = TRUE,
+           dimnames = list(NULL, names))
+  }
+}
+
+by_probability <- function(fit) {
   if (!is_factor_variable(fit$y)) {
     stop_input("'type' must not be \"probability\" but for a factor y")
   }
-  p <- pmax(product(beta, response_values(fit)), 0)
-  p / rowSums(p)
+  values <- response_values(fit)
+  function(beta) {
+    p <- pmax(product(beta, values), 0)
+    p / rowSums(p)
+  }
 }
 
-sample_at_weights <- function(fit, at, beta) {
+by_value <- function(fit, at) {
   new <- variable_newdata(fit$y, at, "at")
-  t(sample_at(fit$y$sample, new, t(beta)))
+  \(beta) t(sample_at(fit$y$sample, new, t(beta)))
 }
 
 #' @rdname kme_given
@@ -413,18 +434,16 @@ picture_losses <- function(fit) {
 
 # The points, and quantiles of y along x.
 picture_quantiles <- function(fit) {
-  x <- drop(fit$x$like)
-  y <- single_response(fit, "bands")
-  at <- seq(min(x), max(x), length.out = 100L)
+  points <- cbind(drop(fit$x$like), single_response(fit, "bands"))
+  at <- seq(min(points[, 1L]), max(points[, 1L]), length.out = 100L)
   columns <- covariates_at(fit$x, matrix(at, dimnames = list(
     NULL, colnames(fit$x$like)
   )))
-  probs <- c(0.1, 0.5, 0.9)
-  bands <- given_quantiles(embedding_weights_at(fit, columns), y, probs)
+  bands <- over_weights(fit, columns, by_quantiles(fit, c(0.1, 0.5, 0.9)))
   name <- colnames(fit$x$like)
   new_picture(
     "Quantiles of 10%, 50% and 90%", name, fit$y$name,
-    c(list(points_layer(cbind(x, y), main = TRUE)), lapply(1:3, \(j) {
+    c(list(points_layer(points, main = TRUE)), lapply(1:3, \(j) {
       new_layer("line", x = at, y = bands[, j], col = accent, lwd = 2,
                 lty = if (j == 2L) 1 else 2)
     })), data.frame(x = at, bands, check.names = FALSE)

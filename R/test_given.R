@@ -54,26 +54,27 @@
 #' @section How far to trust it:
 #' The study `conditional.R` (`vignette("tests")`) has 30 designs in which y
 #' does not depend on x given z and z's effect can be learned, ten of them new
-#' to the constants of the test. With 100 rows and 500 samples each, 29 are rejected at
-#' 5% in .026 to .068, and one in .16: ten steps up and down, the same in x and
-#' y (`step`; .17 with 300 rows), of which strain says so in 7 of 10 samples.
-#' With 300 rows and 200 samples 25 are at most .07, and four .08 to .095. Tests
-#' of the literature reject the same in up to 1.00 (KCI, RCoT), .98 (GCM) or .90
-#' (PCM). Where nothing can be learned from so few rows (fast waves of a sum of
-#' five columns, a square in twenty), every such test rejects; strain or reach
-#' say so in most samples, not in all. With dependence that is no line the power
-#' is .67 to .96 where GCM has .02 to .10; where it is a line it is .42 to .93
-#' where GCM has .63 to 1.00, and `kernel = kernel_linear()` gets back a part of
-#' that. With few rows the regressions take many degrees of freedom; then the
-#' print says that a large p says little: for `mpg ~ wt | hp + cyl` in `mtcars`
-#' p is 0.4, and 0.003 with `control = test_control(bank = list(linear =
-#' kernel_linear()))`, which takes lines for granted. Rows in time or space need
-#' other tests.
+#' to the constants of the test. With 100 rows and 500 samples each, 29 are
+#' rejected at 5% in .026 to .068, and one in .16: ten steps up and down, the
+#' same in x and y (`step`; .17 with 300 rows), of which strain says so in 7 of
+#' 10 samples. With 300 rows and 200 samples 25 are at most .07, and four .08 to
+#' .095. Tests of the literature reject the same in up to 1.00 (KCI, RCoT), .98
+#' (GCM) or .90 (PCM). Where nothing can be learned from so few rows (fast waves
+#' of a sum of five columns, a square in twenty), every such test rejects;
+#' strain or reach say so in most samples, not in all. With dependence that is
+#' no line the power is .67 to .96 where GCM has .02 to .10; where it is a line
+#' it is .42 to .93 where GCM has .63 to 1.00, and `kernel = kernel_linear()`
+#' gets back a part of that. With few rows the regressions take many degrees of
+#' freedom; then the print says that a large p says little: for `mpg ~ wt | hp +
+#' cyl` in `mtcars` p is 0.4, and 0.003 with `control = test_control(bank =
+#' list(linear = kernel_linear()))`, which takes lines for granted. Rows in time
+#' or space need other tests.
+#'
 #' @section Cost:
 #' O(n r^2) time for each kernel of z, r at most 150, and O(Bn) times 1,200 to
-#' 12,000 flops for the draws: 0.3 s for n = 1,000 and one column of z, 0.55 s
-#' for five, 3.4 s for n = 10,000, with B = 199 on two cores. Memory: 64 MB at a
-#' time for draws, 8nr bytes for each kernel.
+#' 12,000 flops for the draws: half a second for n = 1,000 and one column of z,
+#' 0.7 s for five, 3 to 7 s for n = 10,000, with B = 199 on two cores. Memory:
+#' 64 MB at a time for draws, 8nr bytes for each kernel.
 #' @name given
 #' @references
 #' Shah, R. D. and Peters, J. (2020). The hardness of conditional independence
@@ -469,10 +470,18 @@ form_ratios <- function(e, o, locals, draws) {
   size <- by_draw(drop(cross(e^2, as.matrix(rowSums(o^2)))))
   do.call(rbind, lapply(locals, \(l) {
     sums <- 0
-    for (j in seq_len(ncol(o))) sums <- sums + colSums(cross(l * o[, j], e)^2)
+    if (by_pairs(nrow(e), ncol(l), ncol(o), ncol(e))) {
+      sums <- column_dots(product(tcross(l) * tcross(o), e), e)
+    } else {
+      for (j in seq_len(ncol(o))) sums <- sums + colSums(cross(l * o[, j], e)^2)
+    }
     by_draw(sums) / pmax(size, 1e-300)
   }))
 }
+
+# Does the matrix of all pairs of n rows take fewer flops than factors of r and
+# q columns, for m columns of draws?
+by_pairs <- \(n, r, q, m) n * (r + q + m) < r * q * m
 
 # The statistics of a side whose residuals change places. What z explains is
 # added to them, and taken away again by the same smoothers.

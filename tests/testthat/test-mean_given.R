@@ -64,6 +64,14 @@ test_that("quantiles are monotone and those of the weights", {
   expect_identical(q[[1, 3]], d$y[order][which(below >= 0.5)[1]])
 })
 
+test_that("many new rows are answered in parts", {
+  many <- d[rep(seq_len(n), length.out = 3 * (2^22 %/% n) + 1), ]
+  at <- c(1, n, nrow(many))
+  expect_near(unname(predict(fit, many))[at],
+              unname(predict(fit, many[at, ])), 1e-12)
+  expect_identical(nrow(predict(fit, many, "quantile")), nrow(many))
+})
+
 test_that("probabilities, draws and scores are those of their definitions", {
   species <- kme(Species ~ Petal.Length + Petal.Width, iris)
   p <- predict(species, iris, "probability")

@@ -47,6 +47,23 @@ test_that("statistics are sums over pairs of rows", {
   )), 1e-12)
 })
 
+test_that("sums over pairs of rows are the same in both orders of products", {
+  set.seed(2)
+  for (n in c(20, 400)) {
+    e <- matrix(rnorm(n * 12), n)
+    o <- matrix(rnorm(n * 3), n)
+    l <- matrix(rnorm(n * 30), n)
+    l <- l / sqrt(rowSums(l^2))
+    expect_identical(by_pairs(n, 30, 3, 12), n == 20)
+    twin <- vapply(1:4, \(k) {
+      one <- e[, 3 * k - 2:0]
+      sum(tcrossprod(one) * tcrossprod(o) * tcrossprod(l)) /
+        sum(rowSums(one^2) * rowSums(o^2))
+    }, 0)
+    expect_near(drop(form_ratios(e, o, list(l), 4)), twin, 1e-11)
+  }
+})
+
 test_that("residuals that do not change places give the fit of a second pass", {
   d <- given_reference("square")
   z <- new_covariates(named_columns(as.matrix(d$z), "z"))
