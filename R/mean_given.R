@@ -250,8 +250,8 @@ predict.kme_given <- function(object, newdata = NULL, type = c(
   if (type == "mean" && ncol(value) == 1L) value[, 1L] else value
 }
 
-# What `use` makes of the weights at new columns, a row for each; of many rows
-# in parts, so that their weights need not be in memory at once.
+# Applies `use` to the weights at new columns, a row for each; of many rows in
+# parts, so that their weights need not be in memory at once.
 over_weights <- function(fit, columns, use) {
   each <- max(1L, most_weights %/% fit$n)
   parts <- lapply(seq.int(0L, nrow(columns) - 1L, each), \(before) {

@@ -129,7 +129,7 @@ smoother_fit <- function(s, y, penalty) {
   product(s$ridge$z, drop(ridge_inverse(s$ridge, penalty)) * right_sides(s, y))
 }
 
-# What the fit of each row keeps of the row's own value.
+# The share of a row's own value in its fit, for each row.
 smoother_leverages <- function(s, penalty) {
   drop(product(s$ridge$z^2, ridge_inverse(s$ridge, penalty))) *
     s$ridge$weights / nrow(s$ridge$z)

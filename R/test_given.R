@@ -100,7 +100,7 @@
 #' mmd_test(mpg ~ am | cyl, mtcars, B = 199)
 NULL
 
-# What a test given covariates is of.
+# The data of a test given covariates.
 #   kind     "independence", or "two-sample" of groups x
 #   x, y, z  the sides of the formula
 #   label    what the sides are called, by name

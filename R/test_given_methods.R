@@ -1,5 +1,5 @@
-# What a test given covariates says of itself: the object, what z explains and
-# what it may hide, and the verbs of base_fit.R.
+# The object of a test given covariates: what z explains and what it may hide,
+# in words and pictures, and the verbs of base_fit.R.
 
 # The part of a test on what is given.
 #   sides     a row for each column of x and y: the kernel of z that predicts

@@ -289,7 +289,7 @@ check_callables <- function(tree, views) {
 }
 
 # Pages of what several functions share.
-topics <- c("estimators", "units")
+topics <- c("estimators", "units", "given", "kme_given")
 
 # Every export has a help page; every help page has something to explain.
 check_man <- function(tree, exports, methods) {
