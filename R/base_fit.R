@@ -139,9 +139,14 @@ nobs.kernmean_fit <- function(object, ...) {
 # for example) is kept, but the new fit stores the request as the user made it.
 #' @export
 update.kernmean_fit <- function(object, ...) {
+  call <- substitute(list(...))
+  if ("subset" %in% names(call)) {
+    stop_input("'subset' must not be given to update(): other rows take a new ",
+               "call")
+  }
   changes <- list(...)
   # The print of a test shows the expressions of its data.
-  attr(changes, "call") <- substitute(list(...))
+  attr(changes, "call") <- call
   check_changes(changes)
   door <- attr(object$arguments, "door")
   if (is.null(door)) has_none(object, "a stored request", "object")

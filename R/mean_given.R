@@ -53,13 +53,16 @@
 #'   a factor has its own), `weights` are positive weights of rows, and there
 #'   is no other estimator than `"kme"`.
 #' @param newdata A data frame with the variables of x; without it, the rows of
-#'   the fit. For `kme_distance()` as well.
+#'   the fit, which the fit knows: intervals there are too narrow for new rows.
+#'   `score()` leaves each row out then. For `kme_distance()` as well.
 #' @param type `"mean"`: the mean of each column of y, or of each indicator of a
 #'   factor; `"weights"`: the weights, a row for each new row and a column for
 #'   each row of the fit; `"quantile"`: the quantiles `probs` of a single
 #'   numeric column, from the weighted distribution function, made monotone and
-#'   cut to \[0, 1\]; `"probability"`: that of each class of a factor, cut at 0
-#'   and divided by their sum; `"value"`: the embedding at the values `at` of y.
+#'   cut to \[0, 1\], so that they are observed values of y, while means go on
+#'   beyond these where x lies beyond its own; `"probability"`: that of each
+#'   class of a factor, cut at 0 and divided by their sum; `"class"`: the most
+#'   probable one; `"value"`: the embedding at the values `at` of y.
 #' @param probs Probabilities.
 #' @param at Values of y, as rows.
 #' @param nsim,seed As in [stats::simulate()]: draws among the observed y by the
@@ -80,7 +83,8 @@
 #' mean); `score()` the mean over the rows of newdata of the continuous ranked
 #' probability score \eqn{E|Y - y| - E|Y - Y'|/2}{E|Y - y| - E|Y - Y'|/2}, of
 #' several columns with norms (the energy score), or of a factor the Brier
-#' score: smaller is better, in units of y. `plot()` shows bands of quantiles of
+#' score (a class that the fit has not seen has the probability 0): smaller is
+#' better, in units of y. `plot()` shows bands of quantiles of
 #' one numeric column against one, else the losses.
 #' @references
 #' Song, L., Huang, J., Smola, A. and Fukumizu, K. (2009). Hilbert space
@@ -111,9 +115,12 @@ kme_given <- function(y, x, ..., kernel = kernel_rbf(), weights = NULL,
   y <- read_variable(y, asked$kernel, "y", "kernel", asked$scale)
   n <- y$sample$n
   x <- new_covariates(x)
-  if (n < fewest_rows_given || !any(x$scale > 0)) {
-    stop_input("'formula' must have at least ", fewest_rows_given, " rows and ",
-               "something on its right that varies, not ", rows_of(n))
+  if (!any(x$scale > 0)) {
+    stop_input("'formula' must have something on its right that varies")
+  }
+  if (n < fewest_rows_given) {
+    stop_input("'formula' must have at least ", fewest_rows_given,
+               " rows, not ", n)
   }
   weights <- read_row_weights(weights, n)
   features <- response_features(y$sample)
@@ -193,6 +200,15 @@ embedding_weights_at <- function(fit, x) {
                 s$ridge$weights / fit$n)
 }
 
+# The weights at the rows of the fit without the row itself, exactly: those of a
+# ridge regression on the other rows, with the same columns and penalty.
+left_out_weights <- function(fit) {
+  beta <- embedding_weights_at(fit, fit$x$x)
+  kept <- 1 - diag(beta)
+  diag(beta) <- 0
+  beta / kept
+}
+
 # --- Predictions -------------------------------------------------------------
 
 # The columns of new rows, or of the rows of the fit.
@@ -230,12 +246,12 @@ single_response <- function(fit, what) {
 #' @rdname kme_given
 #' @export
 predict.kme_given <- function(object, newdata = NULL, type = c(
-  "mean", "weights", "quantile", "probability", "value"
+  "mean", "weights", "quantile", "probability", "class", "value"
 ), ..., probs = c(0.1, 0.5, 0.9), at = NULL) {
   check_dots(...)
   same_version(object)
   type <- take(type, choice("mean", "weights", "quantile", "probability",
-                            "value"))
+                            "class", "value"))
   probs <- take(probs, numbers(0, 1))
   if (type == "value" && is.null(at)) {
     stop_input("'at' must be given for type = \"value\": values of y")
@@ -243,9 +259,12 @@ predict.kme_given <- function(object, newdata = NULL, type = c(
   columns <- given_columns(object, newdata)
   value <- over_weights(object, columns, switch(
     type, weights = identity, mean = by_mean(object),
-    quantile = by_quantiles(object, probs),
-    probability = by_probability(object), value = by_value(object, at)
+    quantile = by_quantiles(object, probs), probability =,
+    class = by_probability(object), value = by_value(object, at)
   ))
+  if (type == "class") {
+    return(factor(colnames(value)[max.col(value, "first")], colnames(value)))
+  }
   rownames(value) <- given_rows(newdata)
   if (type == "mean" && ncol(value) == 1L) value[, 1L] else value
 }
@@ -287,7 +306,8 @@ by_quantiles <- function(fit, probs) {
 
 by_probability <- function(fit) {
   if (!is_factor_variable(fit$y)) {
-    stop_input("'type' must not be \"probability\" but for a factor y")
+    stop_input("'type' must not be \"probability\" or \"class\" but for a ",
+               "factor y without order, which factor(y, ordered = FALSE) makes")
   }
   values <- response_values(fit)
   function(beta) {
@@ -327,26 +347,38 @@ simulate.kme_given <- function(object, nsim = 1, seed = NULL, newdata = NULL,
 
 #' @rdname kme_given
 #' @export
-score.kme_given <- function(object, newdata, ...) {
+score.kme_given <- function(object, newdata = NULL, ...) {
   check_dots(...)
-  check_given(newdata)
-  if (is.null(object$layout)) {
-    stop_input("'object' must be a fit by formula")
-  }
-  new <- read_again(object$layout, newdata, "y")
-  if (is_factor_variable(object$y)) {
-    new <- variable_newdata(object$y, new, "newdata")$z
-    return(mean(rowSums((predict(object, newdata, "probability") - new)^2)))
-  }
-  beta <- pmax(predict(object, newdata, "weights"), 0)
-  beta <- beta / rowSums(beta)
+  beta <- if (is.null(newdata)) left_out_weights(object) else
+    predict(object, newdata, "weights")
   y <- response_values(object)
-  new <- if (is.data.frame(new)) covariate_columns(new, sample_raw(
-    object$y$sample
-  ), "newdata") else check_data(new, "newdata")
+  new <- if (is.null(newdata)) y else new_response_values(object, newdata)
+  if (is_factor_variable(object$y)) {
+    # A class that the fit has not seen has the probability 0.
+    squares <- rowSums((by_probability(object)(beta) - new)^2)
+    return(mean(squares + 1 - rowSums(new)))
+  }
+  beta <- pmax(beta, 0)
+  beta <- beta / rowSums(beta)
   apart <- \(a, b) -fold_store(kernel_energy(), a, b)
   mean(rowSums(beta * apart(new, y)) -
          rowSums(product(beta, apart(y, y)) * beta) / 2)
+}
+
+# y of new rows as numbers, as response_values() has those of the fit.
+new_response_values <- function(fit, newdata) {
+  if (is.null(fit$layout)) {
+    stop_input("'object' must be a fit by formula")
+  }
+  new <- read_again(fit$layout, newdata, "y")
+  own <- sample_raw(fit$y$sample)
+  if (is_factor_variable(fit$y)) {
+    variable_newdata(fit$y, new, "newdata")$z
+  } else if (is.data.frame(new)) {
+    covariate_columns(new, own, "newdata")
+  } else {
+    check_data(if (is.ordered(new)) as.integer(new) else new, "newdata")
+  }
 }
 
 #' @rdname kme_given

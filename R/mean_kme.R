@@ -144,6 +144,7 @@ kme.formula <- function(formula, data = NULL, subset, na.action, ...,
                         weights = NULL) {
   if (length(given_formula(environment())) == 3L) {
     read <- read_sides(c(y = "variable", x = "levels"), "weights")
+    if (any(read$names$x %in% read$names$y)) refuse_same_sides()
     fit <- kme_given(read$y, read$x, ..., weights = read$weights)
     fit$y$name <- shorten(read$names$y, sep = " + ")
     return(keep_layout(fit, read))

@@ -9,7 +9,7 @@
 #   unclass_matrix, way_to_numbers.
 # Offers from read_formula.R: bind_columns, bound_parts, formula_terms,
 #   given_data, given_formula, is_grouping, keep_layout, plain_term, read_again,
-#   read_sides, refuse_bar, sum_of.
+#   read_sides, refuse_bar, refuse_same_sides, sum_of.
 # Offers from read_units.R: check_outcome, read_clusters, read_row_weights.
 # Offers from read_scaling.R: a_scale, asks_scale, column_spreads,
 #   first_direction, frame_levels, gower_scaling, is_constant,

@@ -604,6 +604,10 @@ decode_levels <- function(x, levels) {
 # "formula", or the name of new data, whose characters become factors.
 side_data <- function(side, frame, source = "formula") {
   names <- side$names
+  if (!length(names) && side$kind != "columns") {
+    stop_input("'formula' must have columns for points, or covariates, as in ",
+               "~ a + b, not none")
+  }
   if ("distances" %in% side$classes) {
     return(side_distances(side, frame))
   }
@@ -645,10 +649,6 @@ side_distances <- function(side, frame) {
 # factors, the result is a data frame.
 side_matrix <- function(side, frame, source) {
   names <- side$names
-  if (!length(names)) {
-    stop_input("'formula' must have columns for points, or covariates, as in ",
-               "~ a + b, not none")
-  }
   frame <- frame[names]
   classes <- side$classes
   nominal <- names[classes %in% switch(
@@ -765,5 +765,7 @@ kept_layout <- function(layout, sides, data, formula) {
 #' @export
 formula.kernmean_fit <- function(x, ...) {
   attr(same_version(x, "x")$layout, "formula") %||%
-    stop_input("'x' must be a fit by formula, not ", describe(x))
+    stop_input("'x' must be a fit by formula",
+               if (inherits(x, "htest")) "; tests do not keep theirs" else
+                 paste(", not", describe(x)))
 }

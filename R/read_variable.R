@@ -131,11 +131,10 @@ read_factor <- function(x, name) {
     stop_input("'", name, "' must have at least one value, not none")
   }
   check_no_na(x, name)
-  levels <- as.character(unique(x))
+  levels <- intersect(levels(as_factor(x)), as.character(unique(x)))
   check_memory(length(x), length(levels), "use fewer levels", copies = 2)
   new_variable(name, points_sample(indicators_of(x, levels), kernel_linear()),
-               levels = levels,
-               first = intersect(levels(as_factor(x)), levels)[1L])
+               levels = levels, first = levels[1L])
 }
 
 is_factor_variable <- function(variable) !is.null(variable$levels)

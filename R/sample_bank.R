@@ -3,10 +3,16 @@
 
 # Covariates as columns of mean 0 and variance 1, indicators for factors.
 #   x              the columns
-#   like           the covariates as they were given, which new ones must match
+#   like           the covariates as they were given, without unused levels of
+#                  factors that have no order; new ones must match them
 #   center, scale  what is subtracted from each column, and then divides it
-new_covariates <- function(like) {
-  x <- covariate_columns(like, name = "the covariates")
+new_covariates <- function(like, name = "the covariates") {
+  if (is.data.frame(like)) {
+    like[] <- lapply(like, \(x) {
+      if (is.factor(x) && !is.ordered(x)) droplevels(x) else x
+    })
+  }
+  x <- check_finite(covariate_columns(like, name = name), name)
   center <- colMeans(x)
   scale <- sqrt(colSums(center_columns(x)^2) / max(1, nrow(x) - 1))
   list(x = unit_columns(x, center, scale), like = like, center = center,

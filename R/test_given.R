@@ -123,7 +123,13 @@ read_given <- function(kinds, frame = parent.frame()) {
   formula <- given_formula(frame)
   right <- formula[[3L]]
   parts <- list(y = formula[[2L]], x = right[[2L]], z = right[[3L]])
-  same <- intersect(all.vars(parts$z), unlist(lapply(parts[1:2], all.vars)))
+  if (is.call(parts$x) && identical(parts$x[[1L]], quote(`|`))) {
+    stop_input("'formula' must have one bar, with a sum of all that is given ",
+               "after it, as in y ~ x | a + b")
+  }
+  parts$z <- main_terms(parts$z)
+  same <- intersect(variables_in(parts$z),
+                    unlist(lapply(parts[1:2], variables_in)))
   if (length(same)) {
     stop_input("'formula' must have after the bar what is given, and not ",
                quoted(same), ", which stands before it, too")
@@ -136,10 +142,32 @@ read_given <- function(kinds, frame = parent.frame()) {
   }
   read <- read_sides(c(kinds, z = "terms"), c("blocks", "clusters"),
                      parts = parts, frame = frame)
-  check_no_na(read$z, "z")
+  if (any(read$names$x %in% read$names$y)) refuse_same_sides()
   read$labels <- vapply(read$names, shorten, "", sep = " + ")
+  check_no_na(read$z, read$labels[["z"]])
   read$strata <- given_strata(read$z, read$blocks)
   read
+}
+
+# The sum of the variables of terms, in place of their interactions: kernels of
+# all columns have these anyway.
+main_terms <- function(call) {
+  if (!any(c("*", ":", "^") %in% all.names(call)) || "." %in% all.vars(call)) {
+    return(call)
+  }
+  formula <- stats::as.formula(base::call("~", call))
+  sum_of(as.list(attr(stats::terms(formula), "variables"))[-1L])
+}
+
+# The variables of an expression; a$b is one.
+variables_in <- function(call) {
+  if (is.name(call)) {
+    as.character(call)
+  } else if (is.call(call) && !identical(call[[1L]], quote(`$`))) {
+    unlist(lapply(as.list(call)[-1L], variables_in))
+  } else if (is.call(call)) {
+    deparse1(call)
+  }
 }
 
 # Does the formula of the method that calls this function have a part that is
@@ -162,7 +190,7 @@ given_strata <- function(z, blocks = NULL) {
   columns <- c(as.data.frame(z), list(blocks)[length(blocks) > 0L])
   codes <- number_codes(do.call(paste, c(unname(columns), sep = "\r")))
   nominal <- is.data.frame(z) && all(vapply(z, has_levels, NA))
-  if (nominal || max(codes) <= length(codes) / fewest_in_stratum) codes
+  if (nominal || max(0, codes) <= length(codes) / fewest_in_stratum) codes
 }
 
 fewest_in_stratum <- 5
@@ -188,8 +216,9 @@ name_given <- function(test, read) {
   test
 }
 
-check_groups_given <- function(x) {
-  groups <- check_factor(x)
+check_groups_given <- function(x, name) {
+  check_no_na(x, name)
+  groups <- check_factor(x, name)
   if (min(tabulate(groups)) < 2L) {
     stop_input("'formula' must have groups of at least two rows before the ",
                "bar; of a numeric variable hsic_test() is the test")
@@ -201,16 +230,23 @@ test_given <- function(x, ..., kernel = kernel_rbf(), B = NULL,
                        control = test_control(), progress = interactive()) {
   asked <- request(given_arguments)
   options <- given_options(asked)
-  z <- new_covariates(if (is.data.frame(x$z)) x$z else named_columns(x$z, "z"))
+  z <- new_covariates(if (is.data.frame(x$z)) x$z else named_columns(x$z, "z"),
+                      x$label[["z"]])
   n <- nrow(z$x)
   if (n < fewest_given) {
-    stop_input("'z' must have at least ", fewest_given, " rows, or few ",
-               "values, not ", n, " rows")
+    stop_input("'formula' must have at least ", fewest_given, " rows, or ",
+               "few values after the bar, not ", n, " rows")
   }
   bank <- make_bank(z$x, options$bank %||% bank_kernels(z$x))
   sides <- list(x = given_side(x$x, x$label[["x"]], bank, options),
                 y = given_side(x$y, x$label[["y"]], bank, options))
   cells <- like_cells(z, options$cells %||% usual_cell)
+  if (!anyDuplicated(cells)) {
+    stop_input("'formula' must have factors after the bar of which several ",
+               "rows share a level: within levels no two rows can change ",
+               "places")
+  }
+  warn_alone(cells, "cell of like rows")
   statistic <- given_statistic(sides, z$x, cells, options)
   new_given_test(x, sides, z, statistic, options, stored(asked))
 }
@@ -287,6 +323,11 @@ given_side <- function(values, name, bank, options) {
   fitted <- refit_columns(chosen, x)
   e <- x - fitted
   sd <- sqrt(colSums(center_columns(e)^2) / (nrow(e) - 1))
+  known <- vapply(chosen, `[[`, 0, "r2") > 1 - least_unexplained
+  if (any(known)) {
+    stop_input("'", name, "' must not be a function of what is given: nothing ",
+               "of it is left to test")
+  }
   # Coordinates of distances have the unit of the largest.
   if (!columns$scored && !nominal) sd[] <- max(sd)
   sd <- pmax(sd, 1e-12)
@@ -294,6 +335,9 @@ given_side <- function(values, name, bank, options) {
                          times_columns(fitted, 1 / sd))
   if (nominal || options$linear) side else add_features(side, bank)
 }
+
+# Less than this share of a variance is rounding.
+least_unexplained <- 1e-9
 
 # The penalty of a smoother is divided, because what it leaves of z would look
 # like dependence; a larger variance does no harm.
@@ -331,7 +375,12 @@ side_columns <- function(values, name) {
   if (is.null(colnames(frame))) {
     colnames(frame) <- paste0(name, if (ncol(frame) > 1L) seq_len(ncol(frame)))
   }
-  list(x = new_covariates(frame)$x, scored = !has_levels(values))
+  columns <- new_covariates(frame, name)
+  varies <- columns$scale > 0
+  if (!any(varies)) {
+    stop_input("'", name, "' must vary, not have the same value in all rows")
+  }
+  list(x = take_columns(columns$x, varies), scored = !has_levels(values))
 }
 
 most_coordinates <- 20L

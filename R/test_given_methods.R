@@ -19,7 +19,7 @@ new_given <- function(sides, residuals, strain, share, reach, alike) {
 }
 
 new_given_test <- function(x, sides, z, statistic, options, arguments) {
-  scheme <- list(ways = Inf, complete = FALSE)
+  scheme <- list(ways = Inf, complete = FALSE, B = options$B)
   given <- describe_given(sides, z)
   groups <- x$kind == "two-sample"
   test <- new_test(
@@ -36,15 +36,16 @@ new_given_test <- function(x, sides, z, statistic, options, arguments) {
                       x$label[["x"]], "given", x$label[["z"]]),
     sizes = nrow(z$x), arguments = arguments, given = given, origin = x
   )
-  doubts <- c(strain_words(given), reach_words(given))
+  doubts <- c(strain_words(given), known_words(given), reach_words(given))
   if (length(doubts) && test$p.value <= usual_level) {
     warn_kernmean(paste(doubts, collapse = "; "), kind = "strain")
   }
   if (all(abs(given$alike) > 3.3 / sqrt(nrow(z$x)))) {
     warn_kernmean(
       "the residuals of neighbouring rows are alike (correlations ",
-      paste(format_number(given$alike, 2L), collapse = " and "), "), as of ",
-      "rows in time or space; their p-value is too small", kind = "alike"
+      paste(format_number(given$alike, 2L), collapse = " and "), "): if they ",
+      "follow each other in time or space, and are not merely sorted, the ",
+      "p-value is too small", kind = "alike"
     )
   }
   test
@@ -83,12 +84,14 @@ side_strain <- function(side) {
 }
 
 # The mean squared error of predictions from half of the rows for the other
-# half, over two random splits, with the best of five penalties.
+# half, with the best of five penalties, over random splits: six of few rows, of
+# which one split says little, two of many.
 half_loss <- function(one, y) {
   s <- one$smoother
   n <- length(y)
   penalties <- one$penalty * 10^(-1:3 / 2)
-  losses <- lapply(1:2, \(split) {
+  splits <- max(2, min(6, 1000 %/% n))
+  losses <- lapply(seq_len(splits), \(split) {
     half <- sample.int(n) <= n / 2
     lapply(list(which(half), which(!half)), \(rows) {
       at <- make_smoother(s$map, rows, rep(1, length(rows)), rows)
@@ -100,7 +103,7 @@ half_loss <- function(one, y) {
       colMeans((y - values)[-rows, , drop = FALSE]^2)
     })
   })
-  min(Reduce(`+`, unlist(losses, FALSE)) / 4)
+  min(Reduce(`+`, unlist(losses, FALSE)) / (2 * splits))
 }
 
 # How much left-out rows say of a function of z that varies over half of the
@@ -123,11 +126,11 @@ given_lines <- function(given) {
   c(
     paste0("z explains ", shares[["y"]], " of y (", shorten(kernels$y),
            ") and ", shares[["x"]], " of x (", shorten(kernels$x), ")"),
-    strain_words(given), freedom_words(given),
+    strain_words(given), known_words(given),
     paste0("to be z's doing, what the regressions missed would have to make ",
            "up ", format_percent(given$share), " of the residual variance of ",
            "both"),
-    reach_words(given)
+    reach_words(given), freedom_words(given)
   )
 }
 
@@ -140,7 +143,9 @@ freedom_words <- function(given) {
   if (max(df) > n / 4) {
     paste0("to learn z's effect takes ", paste(format_number(df, 2L),
                                                collapse = " and "),
-           " of ", n, " degrees of freedom of x and y: a large p says little")
+           " of ", n, " degrees of freedom of x and y: a large p says little",
+           "; bank = list(linear = kernel_linear()) in test_control() takes ",
+           "fewer where z's effect is a line")
   }
 }
 
@@ -149,6 +154,18 @@ format_percent <- \(share) paste0(round(100 * share), "%")
 explained_words <- function(given) {
   shares <- tapply(given$sides$r2, given$sides$side, mean)
   vapply(shares, \(share) format_percent(max(0, share)), "")
+}
+
+# Words where z explains nearly all of a side.
+known_words <- function(given) {
+  left <- 1 - tapply(given$sides$r2, given$sides$side, max)
+  known <- intersect(c("y", "x"), names(left)[left < 1e-3])
+  if (length(known)) {
+    paste0("z explains all but ", paste0(format_number(
+      100 * left[known], 2L
+    ), "% of ", known, collapse = " and "), ": what is left may be what the ",
+    "regressions missed")
+  }
 }
 
 reach_words <- function(given) {
@@ -163,9 +180,10 @@ strain_words <- function(given) {
     return(NULL)
   }
   shares <- explained_words(given)
-  paste0("z's effect on x and y is not learned well enough from these rows ",
+  paste0("z's effect on y and x is not learned well enough from these rows ",
          "(strain ", format_number(given$strain, 2L), "; it explains ",
-         shares[["x"]], " and ", shares[["y"]], "): a small p may be z's own")
+         shares[["y"]], " of y and ", shares[["x"]], " of x): a small p may ",
+         "be z's own")
 }
 
 # --- Verbs -------------------------------------------------------------------

@@ -386,7 +386,7 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
     return(test_formula(mmd_test.default, ...))
   }
   read <- read_given(c(y = "named", x = "variable"))
-  read$x <- check_groups_given(read$x)
+  read$x <- check_groups_given(read$x, read$labels[["x"]])
   if (is.null(read$strata)) {
     return(test_read("two-sample", read, ...))
   }

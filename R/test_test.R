@@ -252,11 +252,11 @@ read_units <- function(blocks, clusters, order, sizes = NULL) {
 
 # Warns of many blocks of one point, in which nothing can change places. They
 # arise if a numeric variable is given as blocks.
-warn_alone <- function(blocks) {
+warn_alone <- function(blocks, word = "block") {
   alone <- sum(tabulate(as.integer(blocks)) == 1L)
   if (alone > length(blocks) / 4) {
     warn_kernmean(alone, " of ", length(blocks), " points are alone in their ",
-                  "block and tell the test nothing", kind = "alone")
+                  word, " and tell the test nothing", kind = "alone")
   }
 }
 

@@ -128,5 +128,33 @@ test_that("verbs of fits work, and bad input is answered in words", {
   bad(kme(y ~ a, transform(d, a = 1)), "varies")
   bad(kme(y ~ a, d, estimator = "skmse"), "plain mean")
   bad(kme(y ~ a, transform(d, y = NA_real_)), "missing")
-  bad(score(fit), "newdata")
+  bad(kme(y ~ y, d), "different terms")
+  bad(update(fit, subset = a > 0), "subset")
+  # A level that no row has is one that the fit has not seen.
+  some <- kme(Sepal.Length ~ Species, iris, subset = Species != "setosa")
+  bad(predict(some, iris[1, ]), "setosa")
+})
+
+test_that("without new rows a score leaves each row of the fit out", {
+  beta <- left_out_weights(fit)
+  expect_identical(diag(beta), numeric(n))
+  expect_near(rowSums(beta), rep(1, n), 1e-9)
+  # The losses are those of refits, as the first tests say.
+  L <- fold_store(fit$kernel, matrix(d$y))
+  expect_near(diag(L) - 2 * rowSums(beta * L) + rowSums((beta %*% L) * beta),
+              fit$chosen$losses, 1e-6)
+  expect_gt(score(fit), score(fit, d))
+})
+
+test_that("classes stand in the order of their levels", {
+  rows <- iris[c(150:101, 1:100), ]
+  species <- kme(Species ~ Petal.Length, rows)
+  p <- predict(species, rows, "probability")
+  expect_identical(colnames(p), levels(iris$Species))
+  expect_identical(predict(species, rows, "class"),
+                   factor(colnames(p)[max.col(p, "first")], colnames(p)))
+  # A class that the fit has not seen has the probability 0.
+  two <- kme(Species ~ Petal.Length, droplevels(iris[1:100, ]))
+  p <- predict(two, iris[101:103, ], "probability")
+  expect_near(score(two, iris[101:103, ]), mean(rowSums(p^2)) + 1, 1e-12)
 })

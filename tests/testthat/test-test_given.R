@@ -172,6 +172,33 @@ test_that("groups, several columns, distances and mixed covariates are read", {
   expect_identical(dim(mixed$given$residuals$x), c(40L, 1L))
 })
 
+test_that("interactions after the bar are those of the kernels", {
+  set.seed(1)
+  air <- stats::na.omit(airquality)
+  p <- \(formula) {
+    set.seed(2)
+    hsic_test(formula, air, B = 39)$p.value
+  }
+  sum <- p(Ozone ~ Solar.R | Temp + Month)
+  expect_identical(p(Ozone ~ Solar.R | Temp * Month), sum)
+  expect_identical(p(air$Ozone ~ air$Solar.R | air$Temp + air$Month), sum)
+  # Levels that no row has say nothing.
+  two <- subset(iris, Species != "setosa")
+  q <- \(data) {
+    set.seed(3)
+    hsic_test(Sepal.Length ~ Species | Petal.Length, data, B = 19)$statistic
+  }
+  expect_identical(q(two), q(droplevels(two)))
+})
+
+test_that("what z explains nearly all of is told", {
+  set.seed(4)
+  z <- stats::rnorm(100)
+  d <- data.frame(z, x = exp(z), y = z + stats::rnorm(100))
+  test <- suppressWarnings(hsic_test(y ~ x | z, d, B = 19))
+  expect_match(test$given$words, "z explains all but .*% of x", all = FALSE)
+})
+
 test_that("bad input is answered in words", {
   set.seed(8)
   d <- data.frame(x = rnorm(40), y = rnorm(40), z = rnorm(40),
@@ -190,6 +217,20 @@ test_that("bad input is answered in words", {
   bad(test_control(undersmooth = 2), "undersmooth")
   bad(test_control(bank = list(kernel_rbf())), "bank")
   bad(hsic_test(y ~ x | z, replace(d, "z", NA_real_)), "missing")
+  bad(hsic_test(y ~ x | z, transform(d, z = replace(z, 1, Inf))), "infinite")
+  bad(hsic_test(y ~ x | z, transform(d, x = 2 * z - 1)), "function of what")
+  bad(mmd_test(y ~ g | z, transform(d, g = z > 0, z = (z > 0) + z * 1e-9)),
+      "function of what")
+  bad(hsic_test(y ~ x | z, transform(d, x = 3)), "'x' must vary")
+  bad(hsic_test(y ~ x | z | x, d), "one bar")
+  bad(hsic_test(y ~ 1 | z, d), "not none")
+  bad(hsic_test(y ~ y | z, d), "different terms")
+  bad(hsic_test(y ~ x | z, d, subset = z > 1e9), "at least one row")
+  bad(mmd_test(y ~ g | z, transform(d, g = ifelse(z > 0, NA, x > 0))),
+      "'g' must have no missing")
+  bad(hsic_test(y ~ x | z + row, transform(d, row = factor(seq_along(z)))),
+      "change places")
+  bad(stats::formula(hsic_test(y ~ x | z, d, B = 19)), "do not keep")
   own <- hsic_test(y ~ x | z, d, B = 19, control = test_control(
     bank = list(line = kernel_linear()), cells = 10L, undersmooth = 1
   ))
