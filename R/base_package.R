@@ -14,7 +14,7 @@
 #   need_package, new_kind, number, numbers, printed_digits,
 #   program_solution, quote_words, request, stop_unused, stored, take,
 #   take_columns, take_frame, take_rows, times_columns, unit_names,
-#   unless_given, when.
+#   unless_given, when, with_seed.
 # Offers from base_memory.R: check_memory, memory_available.
 # Offers from base_fit.R: coefficient_ends, coefficient_rows,
 #   error_freedom, fit_columns, fit_frame, fit_picture, fit_rows,

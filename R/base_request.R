@@ -485,3 +485,19 @@ unit_names <- function(x) {
 
 # The names of rows that a data frame was given, NULL where they are numbers.
 given_rows <- \(x) if (.row_names_info(x) > 0L) row.names(x)
+
+# The value of an expression that is evaluated after set.seed(seed, ...), if
+# there is a seed; the user's generator is left as it was.
+with_seed <- function(seed, value, ...) {
+  if (is.null(seed)) {
+    return(value)
+  }
+  before <- globalenv()$.Random.seed
+  on.exit(if (is.null(before)) {
+    rm(".Random.seed", envir = globalenv())
+  } else {
+    assign(".Random.seed", before, globalenv())
+  })
+  set.seed(seed, ...)
+  value
+}

@@ -326,13 +326,15 @@ component_sds <- function(object) {
 simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
   check_dots(...)
   nsim <- take(nsim, count())
+  seed <- take(seed, maybe(count(-.Machine$integer.max)))
+  points <- with_seed(seed, draw_density(object, nsim))
   if (!is.null(seed)) {
-    take(seed, count(-.Machine$integer.max))
-    if (!exists(".Random.seed", globalenv(), inherits = FALSE)) stats::runif(1L)
-    state <- get(".Random.seed", globalenv(), inherits = FALSE)
-    on.exit(assign(".Random.seed", state, globalenv()))
-    set.seed(seed)
+    attr(points, "seed") <- structure(seed, kind = as.list(RNGkind()))
   }
+  points
+}
+
+draw_density <- function(object, nsim) {
   d <- ncol(object$means)
   check_memory(nsim, d, "draw fewer points", copies = 4, what = "a sample")
   q <- scale_mixture(object$kernel, object)
@@ -343,9 +345,6 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
   }
   points <- unscale_points(object$kernel, draw_mixture(q, nsim, roots))
   dimnames(points) <- list(NULL, colnames(object$means))
-  if (!is.null(seed)) {
-    attr(points, "seed") <- structure(seed, kind = as.list(RNGkind()))
-  }
   points
 }
 

@@ -42,10 +42,11 @@
 #' 90% held 0.74 to 0.88 of new rows (forests 0.67 to 0.90).
 #'
 #' @section Cost:
-#' O(n r^2) time and 8nr bytes for each kernel, r at most 150 columns of a
+#' O(n r^2) time and 16nr bytes for each kernel, r at most 150 columns of a
 #' factor of its Gram matrix, and O(n r q) for the losses, q the rank of the
 #' matrix of y: 0.3 s for n = 1,000, one column each. `predict()` takes O(mnr)
-#' time for m rows, and 8mn bytes for their weights, otherwise 34 MB at a time.
+#' time for m rows, and 8mn bytes for their weights, otherwise 34 MB at a time;
+#' `score()` of several columns of y takes 8n^2 bytes.
 #'
 #' @param object,x A conditional kernel mean: what `kme(y ~ a + b, data, ...)`
 #'   returns, whose arguments are those of [kme()] with a formula: `kernel` and
@@ -114,6 +115,10 @@ kme_given <- function(y, x, ..., kernel = kernel_rbf(), weights = NULL,
   asked <- request(kme_given_arguments)
   y <- read_variable(y, asked$kernel, "y", "kernel", asked$scale)
   n <- y$sample$n
+  if (!knows_points(y$sample)) {
+    stop_input("'y' must be numbers or factors, not distances or kernel ",
+               "values")
+  }
   x <- new_covariates(x)
   if (!any(x$scale > 0)) {
     stop_input("'formula' must have something on its right that varies")
@@ -191,21 +196,18 @@ bank_losses <- function(x, kernels, features, weights) {
 embedding_weights_at <- function(fit, x) {
   s <- fit$chosen$smoother
   map <- s$map
-  own <- map_features(map, s$rows)
   f <- point_features(small_map(map), map$sample, new_points(x))
-  f <- f - rep(colMeans(own * s$ridge$weights), each = nrow(f))
   inverse <- drop(ridge_inverse(s$ridge, fit$chosen$penalty))
-  axes <- cbind(1, product(f, s$turn))
-  times_columns(tcross(times_columns(axes, inverse), s$ridge$z),
-                s$ridge$weights / fit$n)
+  axes <- times_columns(smoother_axes(s, f), inverse)
+  times_columns(tcross(axes, s$ridge$z), s$ridge$weights / fit$n)
 }
 
-# The weights at the rows of the fit without the row itself, exactly: those of a
+# The weights at rows of the fit without the row itself, exactly: those of a
 # ridge regression on the other rows, with the same columns and penalty.
-left_out_weights <- function(fit) {
-  beta <- embedding_weights_at(fit, fit$x$x)
-  kept <- 1 - diag(beta)
-  diag(beta) <- 0
+leave_out <- function(beta, rows) {
+  own <- cbind(seq_along(rows), rows)
+  kept <- 1 - beta[own]
+  beta[own] <- 0
   beta / kept
 }
 
@@ -223,9 +225,6 @@ given_columns <- function(fit, newdata) {
 # y as numbers, a column for each level of a factor.
 response_values <- function(fit) {
   variable <- fit$y
-  if (!knows_points(variable$sample)) {
-    stop_input("'type' must be \"weights\" for y of distances or kernel values")
-  }
   values <- sample_raw(variable$sample)
   if (is_factor_variable(variable)) {
     values <- variable$sample$x
@@ -258,7 +257,7 @@ predict.kme_given <- function(object, newdata = NULL, type = c(
   }
   columns <- given_columns(object, newdata)
   value <- over_weights(object, columns, switch(
-    type, weights = identity, mean = by_mean(object),
+    type, weights = \(beta, rows) beta, mean = by_mean(object),
     quantile = by_quantiles(object, probs), probability =,
     class = by_probability(object), value = by_value(object, at)
   ))
@@ -269,13 +268,14 @@ predict.kme_given <- function(object, newdata = NULL, type = c(
   if (type == "mean" && ncol(value) == 1L) value[, 1L] else value
 }
 
-# Applies `use` to the weights at new columns, a row for each; of many rows in
-# parts, so that their weights need not be in memory at once.
+# Applies `use` to the weights at new columns, a row for each, and the numbers
+# of the rows; of many rows in parts, so that their weights need not be in
+# memory at once.
 over_weights <- function(fit, columns, use) {
   each <- max(1L, most_weights %/% fit$n)
   parts <- lapply(seq.int(0L, nrow(columns) - 1L, each), \(before) {
     rows <- before + seq_len(min(each, nrow(columns) - before))
-    use(embedding_weights_at(fit, take_rows(columns, rows)))
+    use(embedding_weights_at(fit, take_rows(columns, rows)), rows)
   })
   do.call(rbind, parts)
 }
@@ -284,7 +284,7 @@ most_weights <- 2^22
 
 by_mean <- function(fit) {
   values <- response_values(fit)
-  \(beta) product(beta, values)
+  \(beta, rows) product(beta, values)
 }
 
 # The quantiles of weighted distribution functions.
@@ -293,9 +293,9 @@ by_quantiles <- function(fit, probs) {
   order <- order(y)
   sorted <- y[order]
   names <- paste0(format(100 * probs, trim = TRUE), "%")
-  function(beta) {
+  function(beta, rows) {
     values <- vapply(seq_len(nrow(beta)), \(i) {
-      below <- cummax(cumsum(beta[i, order]))
+      below <- pmax(cummax(cumsum(beta[i, order])), 0)
       at <- findInterval(probs, below, left.open = TRUE) + 1L
       sorted[pmin(at, length(sorted))]
     }, probs)
@@ -310,7 +310,7 @@ by_probability <- function(fit) {
                "factor y without order, which factor(y, ordered = FALSE) makes")
   }
   values <- response_values(fit)
-  function(beta) {
+  function(beta, rows) {
     p <- pmax(product(beta, values), 0)
     p / rowSums(p)
   }
@@ -318,7 +318,7 @@ by_probability <- function(fit) {
 
 by_value <- function(fit, at) {
   new <- variable_newdata(fit$y, at, "at")
-  \(beta) t(sample_at(fit$y$sample, new, t(beta)))
+  \(beta, rows) t(sample_at(fit$y$sample, new, t(beta)))
 }
 
 #' @rdname kme_given
@@ -328,10 +328,13 @@ simulate.kme_given <- function(object, nsim = 1, seed = NULL, newdata = NULL,
                                ...) {
   check_dots(...)
   nsim <- take(nsim, count())
-  if (!is.null(seed)) set.seed(seed)
-  beta <- pmax(predict(object, newdata, "weights"), 0)
-  drawn <- apply(beta, 1L, \(p) sample.int(length(p), nsim, TRUE, p))
-  drawn <- matrix(drawn, nrow(beta), byrow = nsim > 1L)
+  seed <- take(seed, maybe(count(-.Machine$integer.max)))
+  draw <- \(beta, rows) {
+    drawn <- apply(pmax(beta, 0), 1L, \(p) sample.int(length(p), nsim, TRUE, p))
+    matrix(drawn, nrow(beta), byrow = nsim > 1L)
+  }
+  columns <- given_columns(object, newdata)
+  drawn <- with_seed(seed, over_weights(object, columns, draw))
   if (is_factor_variable(object$y)) {
     levels <- object$y$levels
     codes <- max.col(object$y$sample$x)
@@ -339,8 +342,8 @@ simulate.kme_given <- function(object, nsim = 1, seed = NULL, newdata = NULL,
       factor(levels[codes[drawn[, j]]], levels)
     }), paste0("sim_", seq_len(nsim)))))
   }
-  y <- response_values(object)
-  draws <- lapply(seq_len(nsim), \(j) take_rows(y, drawn[, j]))
+  y <- sample_raw(object$y$sample)
+  draws <- lapply(seq_len(nsim), \(j) take_frame(y, drawn[, j]))
   names(draws) <- paste0("sim_", seq_len(nsim))
   if (ncol(y) > 1L) draws else list2DF(lapply(draws, drop))
 }
@@ -349,20 +352,49 @@ simulate.kme_given <- function(object, nsim = 1, seed = NULL, newdata = NULL,
 #' @export
 score.kme_given <- function(object, newdata = NULL, ...) {
   check_dots(...)
-  beta <- if (is.null(newdata)) left_out_weights(object) else
-    predict(object, newdata, "weights")
-  y <- response_values(object)
-  new <- if (is.null(newdata)) y else new_response_values(object, newdata)
-  if (is_factor_variable(object$y)) {
-    # A class that the fit has not seen has the probability 0.
-    squares <- rowSums((by_probability(object)(beta) - new)^2)
-    return(mean(squares + 1 - rowSums(new)))
+  if (is.null(newdata)) {
+    known <- by_score(object, response_values(object))
+    use <- \(beta, rows) known(leave_out(beta, rows), rows)
+  } else {
+    use <- by_score(object, new_response_values(object, newdata))
   }
-  beta <- pmax(beta, 0)
-  beta <- beta / rowSums(beta)
-  apart <- \(a, b) -fold_store(kernel_energy(), a, b)
-  mean(rowSums(beta * apart(new, y)) -
-         rowSums(product(beta, apart(y, y)) * beta) / 2)
+  mean(over_weights(object, given_columns(object, newdata), use))
+}
+
+# The scores of the distributions of these weights for the rows of `new`.
+by_score <- function(fit, new) {
+  y <- response_values(fit)
+  if (is_factor_variable(fit$y)) {
+    p <- by_probability(fit)
+    # A class that the fit has not seen has the probability 0.
+    return(\(beta, rows) {
+      truth <- take_rows(new, rows)
+      as.matrix(rowSums((p(beta) - truth)^2) + 1 - rowSums(truth))
+    })
+  }
+  half <- half_distance(y)
+  \(beta, rows) {
+    beta <- pmax(beta, 0)
+    beta <- beta / rowSums(beta)
+    apart <- -fold_store(kernel_energy(), take_rows(new, rows), y)
+    as.matrix(rowSums(beta * apart) - half(beta))
+  }
+}
+
+# Half of the mean distance of two draws from y, a number for each row of
+# weights. That of numbers is the integral of F (1 - F).
+half_distance <- function(y) {
+  if (ncol(y) == 1L) {
+    order <- order(y)
+    gaps <- c(diff(y[order]), 0)
+    return(\(beta) {
+      below <- matrix(apply(take_columns(beta, order), 1L, cumsum), nrow(y))
+      colSums(gaps * below * (1 - below))
+    })
+  }
+  check_memory(nrow(y), nrow(y), "use fewer rows", what = "their distances")
+  apart <- -fold_store(kernel_energy(), y)
+  \(beta) rowSums(product(beta, apart) * beta) / 2
 }
 
 # y of new rows as numbers, as response_values() has those of the fit.
@@ -391,6 +423,9 @@ kme_distance.kme_given <- function(a, b, ..., newdata = NULL) {
     stop_input("'b' must be a conditional kernel mean, too, not ", describe(b))
   }
   samples <- list(a$y$sample, b$y$sample)
+  if (is.null(newdata) && !identical(samples[[1L]]$x, samples[[2L]]$x)) {
+    stop_input("'newdata' must be given for fits to different rows")
+  }
   check_same_space(samples[[1L]], samples[[2L]], "a", "b")
   beta <- lapply(list(a, b), \(fit) predict(fit, newdata, "weights"))
   between <- \(i, j) {
@@ -445,6 +480,14 @@ fit_request.kme_given <- function(x, changes) {
   asked$y <- if (own) variable_input(x$y, "kernel" %in% names(changes)) else
     read("y")
   asked$x <- if (own) x$x$like else read("x")
+  weights <- x$chosen$smoother$ridge$weights
+  if (!"weights" %in% names(changes) && any(weights != 1)) {
+    if (!own) {
+      stop_input("'weights' must be given with other 'data', as those of the ",
+                 "fit are of its rows")
+    }
+    asked$weights <- weights
+  }
   asked
 }
 

@@ -14,7 +14,10 @@ new_covariates <- function(like, name = "the covariates") {
   }
   x <- check_finite(covariate_columns(like, name = name), name)
   center <- colMeans(x)
-  scale <- sqrt(colSums(center_columns(x)^2) / max(1, nrow(x) - 1))
+  # In a unit of their size no square over- or underflows.
+  unit <- vapply(seq_len(ncol(x)), \(j) power_below(max(abs(x[, j])), 1), 0)
+  squares <- center_columns(times_columns(x, 1 / unit))^2
+  scale <- unit * sqrt(colSums(squares) / max(1, nrow(x) - 1))
   list(x = unit_columns(x, center, scale), like = like, center = center,
        scale = scale)
 }
@@ -94,15 +97,16 @@ bank_penalties <- 10^seq(-6, 1, by = 0.5)
 #   smoother, name  the smoother, and the name of its kernel
 #   penalty, df     its penalty and degrees of freedom
 #   losses          the left-out squared residual of each row
-#   loss            their mean
+#   loss            their weighted mean
 #   r2              1 less its ratio to the loss of left-out means
 new_chosen <- function(smoother, name, penalty, losses, y) {
-  n <- nrow(y)
-  total <- mean(rowSums(center_columns(y)^2)) * (n / (n - 1))^2
+  weights <- smoother$ridge$weights
+  away <- y - rep(colMeans(weights * y), each = nrow(y))
+  total <- mean(weights * rowSums(away^2) / (1 - weights / nrow(y))^2)
+  loss <- mean(weights * losses)
   list(smoother = smoother, name = name, penalty = penalty,
-       df = smoother_df(smoother, penalty), losses = losses,
-       loss = mean(losses),
-       r2 = if (total > 0) 1 - mean(losses) / total else 0)
+       df = smoother_df(smoother, penalty), losses = losses, loss = loss,
+       r2 = if (total > 0) 1 - loss / total else 0)
 }
 
 smoother_df <- function(s, penalty) {
@@ -120,8 +124,9 @@ choose_smoother <- function(bank, y) {
                                 most_freedom * nrow(y)]
     if (!length(allowed)) next
     losses <- smoother_losses(s, y, allowed)
-    least <- which.min(colMeans(losses))
-    if (is.null(best) || mean(losses[, least]) < best$loss) {
+    means <- colMeans(s$ridge$weights * losses)
+    least <- which.min(means)
+    if (is.null(best) || means[least] < best$loss) {
       best <- new_chosen(s, name, allowed[least], losses[, least], y)
     }
   }
@@ -133,6 +138,12 @@ most_freedom <- 0.6
 # The fitted values of each column of y.
 smoother_fit <- function(s, y, penalty) {
   product(s$ridge$z, drop(ridge_inverse(s$ridge, penalty)) * right_sides(s, y))
+}
+
+# The axes of the smoother at features f.
+smoother_axes <- function(s, f) {
+  center <- colMeans(map_features(s$map, s$rows) * s$ridge$weights)
+  cbind(1, product(f - rep(center, each = nrow(f)), s$turn))
 }
 
 # The share of a row's own value in its fit, for each row.

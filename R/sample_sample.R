@@ -30,7 +30,7 @@
 #   standard_response, weighted_kernel, with_kernel.
 # Offers from sample_bank.R: bank_columns, bank_kernels, bank_tolerance,
 #   choose_smoother, covariates_at, make_bank, most_freedom, new_covariates,
-#   smoother_df, smoother_fit, smoother_leverages.
+#   smoother_axes, smoother_df, smoother_fit, smoother_leverages.
 #
 # A new kind of sample is a constructor on new_sample(), and methods for the
 # verbs below. Only the files of a kind know what kind it is. One kind is a

@@ -292,7 +292,8 @@ work_part <- function(task, empty, options, away = FALSE) {
   }
   run <- \() run_source(task, empty, options)
   single <- away && !nzchar(Sys.getenv("OMP_NUM_THREADS"))
-  tryCatch(with_seed(task$seed, if (single) on_one_thread(run()) else run()),
+  tryCatch(with_seed(task$seed, if (single) on_one_thread(run()) else run(),
+                     "Mersenne-Twister", "Inversion", "Rejection"),
            error = \(e) {
     if (!inherits(e, "kernmean_error_source")) {
       e <- source_error(e, task$name, 0, task$name)
@@ -303,22 +304,6 @@ work_part <- function(task, empty, options, away = FALSE) {
                                class = utils::head(class(e$parent), -2L))
     e
   })
-}
-
-# The value of an expression that is evaluated after set.seed(); the user's
-# generator is left as it was.
-with_seed <- function(seed, value) {
-  if (is.null(seed)) {
-    return(value)
-  }
-  before <- globalenv()$.Random.seed
-  on.exit(if (is.null(before)) {
-    rm(".Random.seed", envir = globalenv())
-  } else {
-    assign(".Random.seed", before, globalenv())
-  })
-  set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
-  value
 }
 
 # The error of future.apply itself, its message shortened. If the plan is one of

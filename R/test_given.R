@@ -32,8 +32,9 @@
 #'     sum_i (E_x E_x')_ii (E_y E_y')_ii}. The four roots are standardized over
 #'     all draws, and the largest is the statistic of the test.
 #'   \item A draw permutes the residuals of one side (half of the draws x, half
-#'     y) among cells of 8 to 15 rows of like z, within levels of the factors of
-#'     z, adds what z explains, and takes it away again by the same regressions.
+#'     y) among cells of 8 to 15 rows of like z (more where values of z are
+#'     equal), within levels of the factors of z, adds what z explains, and
+#'     takes it away again by the same regressions.
 #' }
 #' `kernel = kernel_linear()` has the last two statistics alone: a generalized
 #' covariance measure with another null distribution. Distances on the left are
@@ -46,8 +47,10 @@
 #' is the dependence found as a share of the residual variances: what the
 #' regressions would have to have missed. *Reach*, below 0.5 with ten or more
 #' columns and few rows, says that hardly more than additive effects of z can be
-#' learned. Where strain or reach say so and the test rejects, it warns (class
-#' `kernmean_warning_strain`). A warning of class `kernmean_warning_alike` says
+#' learned. Where z explains all but 0.1% of a side, the print says so, too. If
+#' one of these is said and the test rejects, it warns (class
+#' `kernmean_warning_strain`). A side that is a function of z by a line, or has
+#' one value, is an error. A warning of class `kernmean_warning_alike` says
 #' that residuals of neighbouring rows are alike, as in time series, for which
 #' the test is not.
 #'
@@ -80,7 +83,7 @@
 #' O(n r^2) time for each kernel of z, r at most 150, and O(Bn) times 1,200 to
 #' 12,000 flops for the draws: half a second for n = 1,000 and one column of z,
 #' 0.7 s for five, 3 to 7 s for n = 10,000, with B = 199 on two cores. Memory:
-#' 64 MB at a time for draws, 8nr bytes for each kernel.
+#' 64 MB at a time for draws, 16nr bytes for each kernel.
 #' @name given
 #' @references
 #' Shah, R. D. and Peters, J. (2020). The hardness of conditional independence
@@ -188,7 +191,7 @@ refuse_time <- function(side) {
 # test within these blocks is exact. NULL for other z.
 given_strata <- function(z, blocks = NULL) {
   columns <- c(as.data.frame(z), list(blocks)[length(blocks) > 0L])
-  codes <- number_codes(do.call(paste, c(unname(columns), sep = "\r")))
+  codes <- number_codes(do.call(paste, lapply(unname(columns), number_codes)))
   nominal <- is.data.frame(z) && all(vapply(z, has_levels, NA))
   if (nominal || max(0, codes) <= length(codes) / fewest_in_stratum) codes
 }
@@ -241,14 +244,14 @@ test_given <- function(x, ..., kernel = kernel_rbf(), B = NULL,
   sides <- list(x = given_side(x$x, x$label[["x"]], bank, options),
                 y = given_side(x$y, x$label[["y"]], bank, options))
   cells <- like_cells(z, options$cells %||% usual_cell)
-  if (!anyDuplicated(cells)) {
+  if (cell_ways(cells) < 2 * (options$B + 1)) {
     stop_input("'formula' must have factors after the bar of which several ",
-               "rows share a level: within levels no two rows can change ",
-               "places")
+               "rows share a level: rows change places within levels, here in ",
+               "only ", count_of(cell_ways(cells), "way"))
   }
   warn_alone(cells, "cell of like rows")
   statistic <- given_statistic(sides, z$x, cells, options)
-  new_given_test(x, sides, z, statistic, options, stored(asked))
+  new_given_test(x, sides, z, cells, statistic, options, stored(asked))
 }
 
 # The request with what its control sets.
@@ -326,7 +329,8 @@ given_side <- function(values, name, bank, options) {
   known <- vapply(chosen, `[[`, 0, "r2") > 1 - least_unexplained
   if (any(known)) {
     stop_input("'", name, "' must not be a function of what is given: nothing ",
-               "of it is left to test")
+               "of ", if (ncol(x) > 1L) quoted(colnames(x)[known]) else "it",
+               " is left to test")
   }
   # Coordinates of distances have the unit of the largest.
   if (!columns$scored && !nominal) sd[] <- max(sd)
@@ -423,10 +427,12 @@ add_features <- function(side, bank) {
   side
 }
 
+most_features <- 12L
+
 # Returns a function that makes features of residuals, by a pivoted Cholesky
 # factor of their Gaussian kernel. The first pivot is the residual nearest the
 # mean, so that the order of rows does not matter.
-residual_features <- function(e, most = 12L) {
+residual_features <- function(e, most = most_features) {
   kernel <- median_bandwidth(kernel_rbf(), e)
   pivot <- which.min(rowSums(center_columns(e)^2))
   factor <- matrix(0, nrow(e), 0L)
@@ -448,7 +454,8 @@ residual_features <- function(e, most = 12L) {
 # --- Cells -------------------------------------------------------------------
 
 # Codes of rows with like z: halves of halves of the columns of largest spread,
-# of at least `size` rows, within the levels of the factors of z.
+# of at least `size` rows, within the levels of the factors of z. Equal values
+# stay together, so that the order of rows says nothing.
 like_cells <- function(z, size) {
   frame <- as.data.frame(z$like)
   nominal <- vapply(frame, has_levels, NA)
@@ -458,16 +465,20 @@ like_cells <- function(z, size) {
     rep(1L, nrow(z$x))
   cell <- integer(nrow(x))
   halve <- function(rows) {
-    if (length(rows) < 2L * size || !ncol(x)) {
-      cell[rows] <<- max(cell) + 1L
-      return()
-    }
+    n <- length(rows)
     values <- take_rows(x, rows)
-    widest <- which.max(colSums(center_columns(values)^2))
-    rows <- rows[order(values[, widest])]
-    half <- seq_len(length(rows) %/% 2L)
-    halve(rows[half])
-    halve(rows[-half])
+    spread <- colSums(center_columns(values)^2)
+    for (j in if (n >= 2L * size) order(spread, decreasing = TRUE)) {
+      order <- order(values[, j])
+      cuts <- seq(size, n - size)
+      cuts <- cuts[diff(values[order, j])[cuts] > 0]
+      if (length(cuts)) {
+        half <- seq_len(cuts[which.min(abs(cuts - n %/% 2L))])
+        halve(rows[order[half]])
+        return(halve(rows[order[-half]]))
+      }
+    }
+    cell[rows] <<- max(cell) + 1L
   }
   for (rows in split(seq_along(level), level)) halve(rows)
   cell
@@ -480,22 +491,27 @@ like_cells <- function(z, size) {
 given_statistic <- function(sides, z, cells, options) {
   B <- options$B
   locals <- list(matrix(1, nrow(z), 1L), near_factor(z))
-  observed <- given_ratios(sides$x$features, sides$x$e, sides$y, locals)
+  linear <- options$linear
+  observed <- given_ratios(if (!linear) sides$x$features, sides$x$e, sides$y,
+                           locals)
   half <- ceiling(B / 2)
-  drawn <- lapply(list(c("x", "y", half), c("y", "x", B - half)), \(role) {
-    from <- sides[[role[1L]]]
-    size <- max(1L, most_drawn %/% (nrow(z) * 12L))
-    in_chunks(as.integer(role[3L]), size, options$progress, \(start, count) {
-      refitted_ratios(from, sides[[role[2L]]], locals,
+  drawn <- Map(\(from, other, draws) {
+    if (draws == 0) {
+      return(NULL)
+    }
+    width <- max(most_features, ncol(from$e))
+    size <- max(1L, most_drawn %/% (nrow(z) * width))
+    in_chunks(as.integer(draws), size, options$progress, \(start, count) {
+      refitted_ratios(from, other, locals, linear,
                       draw_permutations(rep(1L, nrow(z)), count, cells))
     })
-  })
-  values <- cbind(observed, do.call(cbind, unlist(drawn, FALSE)))
-  shown <- if (options$linear) 3:4 else 1:4
-  statistic <- aggregate_statistics(lapply(shown, \(k) {
-    new_statistic(given_names[k], sqrt(values[k, ]), 1)
+  }, sides, rev(sides), c(half, B - half))
+  values <- cbind(observed, do.call(cbind, unlist(unname(drawn), FALSE)))
+  names <- if (linear) given_names[3:4] else given_names
+  statistic <- aggregate_statistics(lapply(seq_along(names), \(k) {
+    new_statistic(names[k], sqrt(values[k, ]), 1)
   }), FALSE)
-  statistic$table$value <- values[shown, 1L]
+  statistic$table$value <- values[, 1L]
   statistic
 }
 
@@ -503,19 +519,26 @@ most_drawn <- 2^22
 given_names <- c("HSIC of residuals", "HSIC of residuals near in z",
                  "covariance of residuals", "covariance of residuals near in z")
 
-# A factor of the Gaussian kernel of z that says which rows have like z.
+# A factor of the Gaussian kernel of z that says which rows have like z, with a
+# diagonal of ones. The first pivot is the row nearest the mean, so that the
+# order of rows does not matter.
 near_factor <- function(z) {
   kernel <- median_bandwidth(kernel_rbf(), z)
   kernel$bandwidth <- kernel$bandwidth * min(1, sqrt(ncol(z)) / 4)
-  pivoted_factor(sample_source(points_sample(z, kernel)), bank_tolerance,
-                 bank_columns)$factor
+  order <- order(rowSums(center_columns(z)^2))
+  l <- pivoted_factor(sample_source(points_sample(take_rows(z, order), kernel)),
+                      bank_tolerance, bank_columns)$factor
+  l <- l / sqrt(rowSums(l^2))
+  take_rows(l, order(order))
 }
 
 # The statistics of draws, a row for each statistic. `features` and `e` have the
-# features and residuals of one side in blocks of columns, one for each draw.
+# features, or NULL, and the residuals of one side in blocks of columns, one for
+# each draw.
 given_ratios <- function(features, e, other, locals, draws = 1L) {
-  rbind(form_ratios(features, other$features, locals, draws),
-        form_ratios(e, other$e, locals, draws))
+  rbind(if (!is.null(features)) {
+    form_ratios(features, other$features, locals, draws)
+  }, form_ratios(e, other$e, locals, draws))
 }
 
 # sum_ij (EE')_ij (OO')_ij C_ij / sum_i (EE')_ii (OO')_ii of each draw E, a row
@@ -540,7 +563,7 @@ by_pairs <- \(n, r, q, m) n * (r + q + m) < r * q * m
 
 # The statistics of a side whose residuals change places. What z explains is
 # added to them, and taken away again by the same smoothers.
-refitted_ratios <- function(side, other, locals, permutations) {
+refitted_ratios <- function(side, other, locals, linear, permutations) {
   n <- nrow(side$e)
   draws <- ncol(permutations)
   e <- lapply(seq_along(side$chosen), \(j) {
@@ -554,7 +577,9 @@ refitted_ratios <- function(side, other, locals, permutations) {
   # The columns of a draw stand side by side.
   e <- matrix(vapply(e, identity, e[[1L]]), n)
   e <- take_columns(e, as.vector(t(matrix(seq_len(ncol(e)), draws))))
-  features <- if (is.null(side$made)) e else {
+  features <- if (is.null(side$made)) {
+    if (!linear) e
+  } else {
     made <- lapply(seq_len(draws), \(k) {
       at <- take_columns(e, (k - 1L) * ncol(side$e) + seq_len(ncol(side$e)))
       spread <- sqrt(colSums(center_columns(at)^2) / (n - 1))

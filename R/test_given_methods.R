@@ -18,8 +18,11 @@ new_given <- function(sides, residuals, strain, share, reach, alike) {
   given
 }
 
-new_given_test <- function(x, sides, z, statistic, options, arguments) {
-  scheme <- list(ways = Inf, complete = FALSE, B = options$B)
+# In how many ways do rows change places within cells?
+cell_ways <- \(cells) exp(sum(lfactorial(tabulate(cells))))
+
+new_given_test <- function(x, sides, z, cells, statistic, options, arguments) {
+  scheme <- list(ways = cell_ways(cells), complete = FALSE, B = options$B)
   given <- describe_given(sides, z)
   groups <- x$kind == "two-sample"
   test <- new_test(
@@ -95,11 +98,10 @@ half_loss <- function(one, y) {
     half <- sample.int(n) <= n / 2
     lapply(list(which(half), which(!half)), \(rows) {
       at <- make_smoother(s$map, rows, rep(1, length(rows)), rows)
-      f <- map_features(s$map, seq_len(n))
-      f <- f - rep(colMeans(take_rows(f, rows)), each = n)
       coefficients <- ridge_inverse(at$ridge, penalties) *
         drop(right_sides(at, as.matrix(y[rows])))
-      values <- product(cbind(1, product(f, at$turn)), coefficients)
+      values <- product(smoother_axes(at, map_features(s$map, seq_len(n))),
+                        coefficients)
       colMeans((y - values)[-rows, , drop = FALSE]^2)
     })
   })

@@ -62,6 +62,8 @@ test_that("quantiles are monotone and those of the weights", {
   order <- order(d$y)
   below <- pmin(pmax(cummax(cumsum(beta[order])), 0), 1)
   expect_identical(q[[1, 3]], d$y[order][which(below >= 0.5)[1]])
+  expect_identical(unname(predict(fit, d, "quantile", probs = 0)[, 1]),
+                   rep(min(d$y), n))
 })
 
 test_that("many new rows are answered in parts", {
@@ -78,7 +80,7 @@ test_that("probabilities, draws and scores are those of their definitions", {
   expect_near(rowSums(p), rep(1, 150), 1e-12)
   expect_gt(mean(colnames(p)[max.col(p)] == iris$Species), 0.94)
   brier <- mean(rowSums((p - outer(iris$Species, colnames(p), `==`))^2))
-  expect_near(score(species, iris), brier, 1e-3)
+  expect_near(score(species, iris), brier, 1e-12)
   beta <- pmax(predict(fit, d, "weights"), 0)
   beta <- beta / rowSums(beta)
   D <- abs(outer(d$y, d$y, `-`))
@@ -100,6 +102,8 @@ test_that("the distance of two fits is that of their embeddings", {
   expect_near(kme_distance(fit, other, newdata = new),
               sqrt(rowSums((apart %*% L) * apart)), 1e-6)
   expect_error(kme_distance(fit, 1), class = "kernmean_error_input")
+  expect_error(kme_distance(fit, kme(y ~ a, d[-1, ], kernel = fit$kernel)),
+               "'newdata'", class = "kernmean_error_input")
 })
 
 test_that("the order of rows changes nothing", {
@@ -129,6 +133,7 @@ test_that("verbs of fits work, and bad input is answered in words", {
   bad(kme(y ~ a, d, estimator = "skmse"), "plain mean")
   bad(kme(y ~ a, transform(d, y = NA_real_)), "missing")
   bad(kme(y ~ y, d), "different terms")
+  bad(kme(dist(iris[, 1:4]) ~ Species, iris), "not distances")
   bad(update(fit, subset = a > 0), "subset")
   # A level that no row has is one that the fit has not seen.
   some <- kme(Sepal.Length ~ Species, iris, subset = Species != "setosa")
@@ -136,7 +141,7 @@ test_that("verbs of fits work, and bad input is answered in words", {
 })
 
 test_that("without new rows a score leaves each row of the fit out", {
-  beta <- left_out_weights(fit)
+  beta <- leave_out(predict(fit, type = "weights"), seq_len(n))
   expect_identical(diag(beta), numeric(n))
   expect_near(rowSums(beta), rep(1, n), 1e-9)
   # The losses are those of refits, as the first tests say.
@@ -144,6 +149,36 @@ test_that("without new rows a score leaves each row of the fit out", {
   expect_near(diag(L) - 2 * rowSums(beta * L) + rowSums((beta %*% L) * beta),
               fit$chosen$losses, 1e-6)
   expect_gt(score(fit), score(fit, d))
+})
+
+test_that("weights count in the choice of the kernel and in update()", {
+  set.seed(6)
+  x <- stats::runif(200, -3, 3)
+  good <- rep(c(TRUE, FALSE), each = 100)
+  y <- sin(4 * x) + ifelse(good, 0.2, 3) * stats::rnorm(200)
+  data <- data.frame(x, y)
+  w <- ifelse(good, 1, 1e-6)
+  kernel <- kernel_rbf(0.7)
+  fit <- kme(y ~ x, data, weights = w, kernel = kernel)
+  alone <- kme(y ~ x, data[good, ], kernel = kernel)
+  expect_near(fit$chosen$r2, alone$chosen$r2, 0.05)
+  error <- predict(fit, data) - sin(4 * x)
+  expect_lt(sqrt(mean(error^2)), 0.12)
+  expect_near(predict(update(fit), data), predict(fit, data), 1e-10)
+  expect_error(update(fit, data = data[1:50, ]), "'weights'",
+               class = "kernmean_error_input")
+})
+
+test_that("draws leave the generator, and are observed rows", {
+  set.seed(3)
+  state <- .Random.seed
+  first <- simulate(fit, 3, seed = 1)
+  expect_identical(.Random.seed, state)
+  expect_identical(simulate(fit, 3, seed = 1), first)
+  expect_true(all(unlist(first) %in% d$y))
+  mixed <- kme(Species + Sepal.Length ~ Petal.Length, iris)
+  drawn <- simulate(mixed, 1, newdata = iris[1:2, ])
+  expect_identical(names(drawn$sim_1), c("Species", "Sepal.Length"))
 })
 
 test_that("classes stand in the order of their levels", {

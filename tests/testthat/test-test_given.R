@@ -78,7 +78,7 @@ test_that("residuals that do not change places give the fit of a second pass", {
   f <- f - smoother_fit(sides$x$smooth$smoother, f, sides$x$smooth$used)
   locals <- list(near_factor(z$x))
   expect_near(
-    drop(refitted_ratios(sides$x, sides$y, locals, cbind(1:80))),
+    drop(refitted_ratios(sides$x, sides$y, locals, FALSE, cbind(1:80))),
     drop(given_ratios(f, e, sides$y, locals)), 1e-10
   )
 })
@@ -152,7 +152,7 @@ test_that("dependence that the covariates make is not found, other is", {
   expect_lt(suppressWarnings(hsic_test(other ~ x | z, d))$p.value, 0.01)
   linear <- suppressWarnings(hsic_test(other ~ x | z, d,
                                        kernel = kernel_linear()))
-  expect_identical(nrow(linear$statistics), 2L)
+  expect_identical(linear$statistics$statistic, given_names[3:4])
 })
 
 test_that("groups, several columns, distances and mixed covariates are read", {
@@ -189,6 +189,58 @@ test_that("interactions after the bar are those of the kernels", {
     hsic_test(Sepal.Length ~ Species | Petal.Length, data, B = 19)$statistic
   }
   expect_identical(q(two), q(droplevels(two)))
+})
+
+test_that("cells keep equal values together, whatever the order of rows", {
+  set.seed(8)
+  z <- list(like = data.frame(z = ifelse(stats::runif(100) < 0.6, 0,
+                                         stats::rnorm(100)), w = 1))
+  z$x <- as.matrix(z$like)
+  cells <- like_cells(z, 8)
+  expect_length(unique(cells[z$like$z == 0]), 1)
+  expect_gte(min(table(cells)), 8)
+  rows <- sample(100)
+  moved <- like_cells(list(like = z$like[rows, ], x = z$x[rows, ]), 8)
+  expect_identical(moved, cells[rows])
+})
+
+test_that("the order of rows changes a statistic by rounding alone", {
+  set.seed(9)
+  n <- 300
+  z <- matrix(stats::rnorm(5 * n), n)
+  near <- near_factor(z)
+  expect_near(rowSums(near^2), rep(1, n), 1e-12)
+  rows <- sample(n)
+  expect_near(tcross(near_factor(z[rows, ])), tcross(near[rows, ]), 1e-8)
+})
+
+test_that("few ways to change places are told, or refused", {
+  set.seed(10)
+  n <- 40
+  d <- data.frame(w = stats::rnorm(n), x = stats::rnorm(n), y = stats::rnorm(n))
+  test <- \(k) {
+    d$id <- factor(c(seq_len(n - 2 * k), n + rep(seq_len(k), each = 2)))
+    hsic_test(y ~ x | w + id, d, B = 99)
+  }
+  expect_error(test(4), "only 16 ways", class = "kernmean_error_input")
+  expect_warning(test(10), class = "kernmean_warning_alone")
+})
+
+test_that("units far from one change nothing", {
+  set.seed(11)
+  d <- data.frame(a = stats::rnorm(60), x = stats::rnorm(60))
+  d$y <- d$a + stats::rnorm(60)
+  p <- \(data) {
+    set.seed(12)
+    hsic_test(y ~ x | a, data, B = 19)$statistic
+  }
+  usual <- p(d)
+  expect_near(p(transform(d, a = 1e200 * a)), usual, 1e-6)
+  expect_near(p(transform(d, a = 1e-200 * a)), usual, 1e-6)
+  expect_near(p(transform(d, y = 1e170 * y)), usual, 1e-6)
+  expect_silent(hsic_test(y ~ x | a, d, B = 40))
+  expect_identical(suppressWarnings(hsic_test(y ~ x | a, d, B = 1))$null |>
+                     length(), 1L)
 })
 
 test_that("what z explains nearly all of is told", {
