@@ -51,8 +51,8 @@
 #' one of these is said and the test rejects, it warns (class
 #' `kernmean_warning_strain`). A side that is a function of z by a line, or has
 #' one value, is an error. A warning of class `kernmean_warning_alike` says
-#' that residuals of neighbouring rows are alike, as in time series, for which
-#' the test is not.
+#' that residuals of neighbouring rows are alike (also where the test is exact):
+#' rows in time or space do not change places; rows that are merely sorted may.
 #'
 #' @section How far to trust it:
 #' The study `conditional.R` (`vignette("tests")`) has 30 designs in which y
@@ -214,9 +214,25 @@ test_read <- function(kind, read, ...) {
 name_given <- function(test, read) {
   if (!is.null(read$labels) && is.null(test$given)) {
     test$data.name <- paste(test$data.name, "given", read$labels[["z"]])
+    warn_neighbours(vapply(read[c("x", "y")], alike_in_strata, 0, read$strata),
+               length(read$strata))
   }
   test$na.action <- read$na.action
   test
+}
+
+# The correlation of neighbouring rows in the first column of a side, or in the
+# codes of its levels, less the means of the strata; none for distances.
+alike_in_strata <- function(values, strata) {
+  values <- if (is.data.frame(values)) values[[1L]] else plain_term(values)
+  if (has_levels(values) || is.character(values)) {
+    values <- as.integer(as_factor(values))
+  } else if (!is.numeric(values) && !is.logical(values) ||
+             inherits(values, "dist")) {
+    return(0)
+  }
+  first <- as.matrix(values)[, 1L]
+  neighbour_correlation(first - stats::ave(first, strata))
 }
 
 check_groups_given <- function(x, name) {

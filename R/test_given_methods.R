@@ -43,15 +43,29 @@ new_given_test <- function(x, sides, z, cells, statistic, options, arguments) {
   if (length(doubts) && test$p.value <= usual_level) {
     warn_kernmean(paste(doubts, collapse = "; "), kind = "strain")
   }
-  if (all(abs(given$alike) > 3.3 / sqrt(nrow(z$x)))) {
+  warn_neighbours(given$alike, nrow(z$x))
+  test
+}
+
+# The correlation of residuals of neighbouring rows.
+neighbour_correlation <- function(e) {
+  before <- e[-length(e)]
+  after <- e[-1L]
+  if (length(unique(before)) < 2L || length(unique(after)) < 2L) {
+    return(0)
+  }
+  stats::cor(before, after)
+}
+
+warn_neighbours <- function(alike, n) {
+  if (all(abs(alike) > 3.3 / sqrt(n))) {
     warn_kernmean(
       "the residuals of neighbouring rows are alike (correlations ",
-      paste(format_number(given$alike, 2L), collapse = " and "), "): if they ",
+      paste(format_number(alike, 2L), collapse = " and "), "): if they ",
       "follow each other in time or space, and are not merely sorted, the ",
       "p-value is too small", kind = "alike"
     )
   }
-  test
 }
 
 most_strain <- 3
@@ -70,9 +84,7 @@ describe_given <- function(sides, z) {
   new_given(
     do.call(rbind, rows), lapply(sides, `[[`, "e"),
     sqrt(n * prod(strain)), sqrt(max(0, apart) / prod(vapply(sizes, sum, 0))),
-    reach_of(z$x), vapply(sides, \(side) {
-      stats::cor(side$e[-1L, 1L], side$e[-n, 1L])
-    }, 0)
+    reach_of(z$x), vapply(sides, \(side) neighbour_correlation(side$e[, 1L]), 0)
   )
 }
 

@@ -226,6 +226,19 @@ test_that("few ways to change places are told, or refused", {
   expect_warning(test(10), class = "kernmean_warning_alone")
 })
 
+test_that("rows in time are told in both kinds of test", {
+  set.seed(3)
+  d <- data.frame(y = cumsum(stats::rnorm(200)), x = cumsum(stats::rnorm(200)),
+                  g = factor(rep(1:4, 50)), z = stats::rnorm(200))
+  expect_warning(hsic_test(y ~ x | g, d, B = 39),
+                 class = "kernmean_warning_alike")
+  expect_warning(hsic_test(y ~ x | g + z, d, B = 39),
+                 class = "kernmean_warning_alike")
+  expect_silent(hsic_test(y ~ x | g, d[sample(200), ], B = 39))
+  expect_warning(mmd_test(weight ~ Diet | Time, ChickWeight, B = 39),
+                 class = "kernmean_warning_alike")
+})
+
 test_that("units far from one change nothing", {
   set.seed(11)
   d <- data.frame(a = stats::rnorm(60), x = stats::rnorm(60))
