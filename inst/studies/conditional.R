@@ -16,9 +16,8 @@ usage <- "Usage: Rscript conditional.R [options]
 
   --part nulls|fresh|alternatives|all  what to measure (all)
   --n N       rows, or several as 100,300, of which alternatives have the first
-              (100,300,1000)
-  --reps N    samples of each design (500; of more than 200 rows 200, of more
-              than 500 rows 100)
+              (100,300)
+  --reps N    samples of each design (500; of more than 200 rows 200)
   --rivals N  samples for the rivals, at the first number of rows (200)
   --from DIR  show the table in DIR, compute nothing
   --out DIR   folder for the table (.)
@@ -378,7 +377,7 @@ show_table <- function(table) {
 
 main <- function(args) {
   chosen <- read_options(args, list(
-    part = "all", n = "100,300,1000", reps = "", rivals = "200", from = "",
+    part = "all", n = "100,300", reps = "", rivals = "200", from = "",
     out = ".", cores = "1", quick = FALSE
   ), usage)
   designs <- list(nulls = nulls, fresh = fresh, alternatives = alternatives)
@@ -390,7 +389,7 @@ main <- function(args) {
   sizes <- vapply(strsplit(chosen$n, ",")[[1]], whole_number, 0, "--n", 30)
   reps <- function(n) {
     if (nzchar(chosen$reps)) whole_number(chosen$reps, "--reps", 2) else
-      if (n > 500) 100 else if (n > 200) 200 else 500
+      if (n > 200) 200 else 500
   }
   of_rivals <- min(reps(sizes[1]), whole_number(chosen$rivals, "--rivals", 0))
   cores <- whole_number(chosen$cores, "--cores", 1)
