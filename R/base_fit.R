@@ -140,7 +140,9 @@ nobs.kernmean_fit <- function(object, ...) {
 #' @export
 update.kernmean_fit <- function(object, ...) {
   call <- substitute(list(...))
-  if ("subset" %in% names(call)) {
+  door <- attr(object$arguments, "door")
+  known <- if (!is.null(door)) doors[[door]]$known
+  if ("subset" %in% setdiff(names(call), known)) {
     stop_input("'subset' must not be given to update(): other rows take a new ",
                "call")
   }
@@ -148,7 +150,6 @@ update.kernmean_fit <- function(object, ...) {
   # The print of a test shows the expressions of its data.
   attr(changes, "call") <- call
   check_changes(changes)
-  door <- attr(object$arguments, "door")
   if (is.null(door)) has_none(object, "a stored request", "object")
   asked <- fit_request(same_version(object), changes)
   table <- doors[[door]]

@@ -48,7 +48,7 @@
 #' time for m rows, and 8mn bytes for their weights, otherwise 34 MB at a time;
 #' `score()` of several columns of y takes 8n^2 bytes.
 #'
-#' @param object,x A conditional kernel mean: what `kme(y ~ a + b, data, ...)`
+#' @param object A conditional kernel mean: what `kme(y ~ a + b, data, ...)`
 #'   returns, whose arguments are those of [kme()] with a formula: `kernel` and
 #'   `scale` are those of y (by default [kernel_rbf()] at the median distance;
 #'   a factor has its own), `weights` are positive weights of rows, and there
